@@ -8,9 +8,9 @@
 #include "analysis/estimate.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
+#include "measure/interleave.hpp"
 #include "measure/learn.hpp"
 #include "measure/load_facts.hpp"
-#include "measure/turns.hpp"
 
 namespace strata::analysis {
 using Json = nlohmann::json;

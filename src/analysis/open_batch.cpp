@@ -7,7 +7,7 @@
 #include "analysis/estimate.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::analysis {

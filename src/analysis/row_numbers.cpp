@@ -5,7 +5,7 @@
 
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::analysis {

@@ -16,8 +16,8 @@
 #include "common/outside.hpp"
 #include "common/state.hpp"
 #include "core/bundle_info.hpp"
+#include "measure/interleave.hpp"
 #include "measure/machine_facts.hpp"
-#include "measure/turns.hpp"
 #include "measure/warnings.hpp"
 #include "stats/schedule.hpp"
 

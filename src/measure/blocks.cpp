@@ -4,7 +4,7 @@
 #include <map>
 
 #include "common/outside.hpp"
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 
 namespace strata::measure {
 namespace {

@@ -68,7 +68,7 @@ bool CutCase::take_proof(Participant& participant) const {
   return true;
 }
 
-void CutCase::add_to(std::vector<Participant>& participants, TurnsPlan& plan) const {
+void CutCase::add_to(std::vector<Participant>& participants, InterleavePlan& plan) const {
   plan.first = restarts();
   for (const auto& loads : loads_) plan.load_before.insert(plan.load_before.end(), loads.begin(), loads.end());
   for (auto& participant : participants) {

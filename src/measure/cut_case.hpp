@@ -3,7 +3,7 @@
 #pragma once
 
 #include "measure/compare.hpp"
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 
 namespace strata::measure {
 
@@ -24,7 +24,7 @@ class CutCase {
   // from that one (proof::continued).
   bool take_proof(Participant& participant) const;
   // Blocks and starts of the whole restarts, for active participants.
-  void add_to(std::vector<Participant>& participants, TurnsPlan& plan) const;
+  void add_to(std::vector<Participant>& participants, InterleavePlan& plan) const;
 
  private:
   int restarts() const { return static_cast<int>(loads_.size()); }

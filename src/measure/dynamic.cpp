@@ -118,7 +118,7 @@ Try<void> DynamicPass::serve(const Participant& participant, Session& session, J
 }
 
 Result<Json> DynamicPass::run(const Participant& participant, const Job& job, const std::vector<std::string>& command,
-                              const TurnsPlan& turns, const Progress& progress) const {
+                              const InterleavePlan& turns, const Progress& progress) const {
   const auto& range = *bundle_->question.open_batch;
   Json out{{"low", range.low}, {"high", range.high}, {"own", bundle_->question.batch}, {"state", "measured"},
            {"reason", ""},     {"hint", ""},         {"visits", Json::array()}};
@@ -145,7 +145,7 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   }
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", participant.name()), -1);
-  STRATA_TRY(take_turns(pair, Judge{fixed_, nullptr}, turns, progress));
+  STRATA_TRY(run_interleaved(pair, Judge{fixed_, nullptr}, turns, progress));
   const auto state = state_from(pair[1].row.state).value_or(State::failed);
   if (!pair[1].active && (state == State::unequal || state == State::mistrusted))
     fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});

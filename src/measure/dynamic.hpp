@@ -4,7 +4,7 @@
 // samples; analysis/open_batch.hpp makes figures of it.
 #pragma once
 
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 
 namespace strata::measure {
 
@@ -16,7 +16,7 @@ class DynamicPass {
   // What `participant`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare
   // command. Afterwards it takes turns with the artefact of the fixed size, which is a trial.
   Result<Json> run(const Participant& participant, const Job& job, const std::vector<std::string>& prepare,
-                   const TurnsPlan& turns, const Progress& progress) const;
+                   const InterleavePlan& turns, const Progress& progress) const;
 
  private:
   DynamicPass(const plan::Bundle& bundle, const proof::Reference& fixed) : bundle_(&bundle), fixed_(&fixed) {}

@@ -6,8 +6,8 @@
 
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
+#include "measure/interleave.hpp"
 #include "measure/load_facts.hpp"
-#include "measure/turns.hpp"
 #include "store/fingerprint.hpp"
 
 namespace strata::measure {

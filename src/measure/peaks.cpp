@@ -9,7 +9,7 @@
 
 #include "common/outside.hpp"
 #include "measure/calibrate.hpp"
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 #include "probe/limits.hpp"
 #include "probe/load.hpp"
 

@@ -10,7 +10,7 @@
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
 #include "common/outside.hpp"
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 #include "report/access.hpp"
 #include "report/environments.hpp"
 #include "stats/compare.hpp"

@@ -148,7 +148,7 @@ document::Table difference_table(const Json& difference) {
          verdict_of(level), estimate_cell(at(level, "speedup_change"), document::Format::ratio)});
   }
   table.note =
-      "Unpaired: the runs were not measured in turns, so that a change of the machine counts as one of a level; the "
+      "Unpaired: the runs were not interleaved, so that a change of the machine counts as one of a level; the "
       "change of a speedup over the reference of its own run does not have it.";
   return table;
 }

@@ -58,7 +58,8 @@ document::Section everything(const Grid& grid) {
       table.rows.push_back(std::move(row));
     }
   table.note = fmt::format(
-      "Times with the 99% interval of their restarts, speedup over {} with that of the comparison in turns. Memory is "
+      "Times with the 99% interval of their restarts, speedup over {} with that of the interleaved comparison. Memory "
+      "is "
       "that of a level alone; where it was not measured, it is foreseen from the other points.",
       grid.reference);
   return {"points", "Points", {table}};

@@ -56,7 +56,7 @@ struct Quantity {
 
 Quantity speedup_quantity(const Grid& grid) {
   return {"speedup over " + grid.reference,
-          {fmt::format("times as fast as {}", grid.reference), "", true, document::Format::ratio},
+          {fmt::format("speedup over {}", grid.reference), "", true, document::Format::ratio},
           1,
           "In brackets: a speedup whose 99% interval does not exclude 1.",
           [](const GridCell&, const std::string&, const CellLevel& level) {

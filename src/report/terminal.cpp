@@ -61,12 +61,12 @@ std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
                           {"time", true, [](const LevelLine& l) { return l.time; }}};
   if (fit >= Fit::narrow) {
     all.push_back(
-        {"times as fast", true, [](const LevelLine& l) {
+        {"speedup", true, [](const LevelLine& l) {
            const bool known = number(*l.row, "ratio.value").has_value();
            return (!known ? "" : l.verdict == "inconclusive" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
          }});
   } else {
-    all.push_back({"times as fast", true, [](const LevelLine& l) { return l.ratio; }});
+    all.push_back({"speedup", true, [](const LevelLine& l) { return l.ratio; }});
     all.push_back({"", false, [](const LevelLine& l) { return l.verdict; }});
   }
   if (screen.has_tuned && fit == Fit::roomy)
@@ -126,7 +126,7 @@ Lines level_table(const FirstScreen& screen, std::size_t width, const Paint& pai
       if (c == 0) cell = "  " + cell.substr(2);  // the mark is put in below, in the terminal's own characters
       const bool end = c + 1 == all.size();
       auto shown = end ? cell : padded(cell, widths[c], all[c].right);
-      const bool coloured = !level.verdict.empty() && all[c].title == "times as fast";
+      const bool coloured = !level.verdict.empty() && all[c].title == "speedup";
       line += (c ? between : "") + (coloured ? paint(paint.of(level.verdict), shown) : shown);
     }
     if (level.recommended) line[0] = '>';
@@ -219,7 +219,7 @@ std::string summary(const Json& run, const TerminalStyle& style) {
       if (level.recommended) std::tie(cells[2], cells[3], cells[4]) = std::tie(level.name, level.ratio, level.time);
     rows.push_back(cells);
   }
-  return table({"case", "verdict", "level", "times as fast", "time", "reference"}, rows, Format::text);
+  return table({"case", "verdict", "level", "speedup", "time", "reference"}, rows, Format::text);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ class CaseTraining {
   Result<void> run_repeat(int repeat, const std::vector<std::size_t>& group);
   std::vector<Seat> take_seats(int repeat, const std::vector<std::size_t>& group);
   Result<void> run_epoch(std::vector<Seat>& seats, int repeat, int epoch);
-  void take_turns(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random);
+  void run_interleaved(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random);
   void turn(Seat& seat, const fs::path& order, int epoch);
   std::int64_t next_look(std::int64_t step) const;
   void look_at_layers(Seat& seat, const fs::path& order, std::int64_t step);
@@ -301,7 +301,7 @@ void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
   if (!seat.out) seat.learner.rest();
 }
 
-void CaseTraining::take_turns(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random) {
+void CaseTraining::run_interleaved(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random) {
   std::vector<std::size_t> turns(seats.size());
   for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = i;
   for (bool any = true; any && !interrupted();) {
@@ -326,7 +326,7 @@ Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int e
   const auto order = point_.logs() / fmt::format("order-{}-{}.safetensors", repeat, epoch);
   STRATA_TRY(write_order(order, drawn));
   stats::Random random(point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat));
-  take_turns(seats, order, epoch, random);
+  run_interleaved(seats, order, epoch, random);
   for (auto& seat : seats) {
     if (seat.out || epoch < seat.first_epoch || interrupted()) continue;
     STRATA_TRY(end_epoch(seat, repeat, epoch));

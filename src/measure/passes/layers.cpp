@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "common/interrupt.hpp"
+#include "measure/isolated.hpp"
 #include "measure/passes/pass.hpp"
-#include "measure/solo.hpp"
 
 namespace strata::measure {
 namespace {

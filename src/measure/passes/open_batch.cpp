@@ -19,7 +19,7 @@ class OpenBatch : public Pass {
 
 Result<void> OpenBatch::run(CaseRun& point) const {
   if (!point.open_batch) return {};
-  TurnsPlan turns;
+  InterleavePlan turns;
   turns.effort = {.restarts = std::min(point.setting.effort.restarts, 4),
                   .budget_s = std::min(point.setting.effort.tune_s, point.setting.effort.budget_s),
                   .preset = "dynamic"};

@@ -27,7 +27,7 @@ const std::vector<std::unique_ptr<Pass>>& passes();
 std::unique_ptr<Pass> prove_pass();
 std::unique_ptr<Pass> tune_pass();
 std::unique_ptr<Pass> layers_pass();
-std::unique_ptr<Pass> turns_pass();
+std::unique_ptr<Pass> interleaved_pass();
 std::unique_ptr<Pass> open_batch_pass();
 std::unique_ptr<Pass> serve_pass();
 std::unique_ptr<Pass> score_pass();

@@ -9,7 +9,7 @@ const std::vector<std::unique_ptr<Pass>>& passes() {
     list.push_back(prove_pass());
     list.push_back(tune_pass());
     list.push_back(layers_pass());
-    list.push_back(turns_pass());
+    list.push_back(interleaved_pass());
     list.push_back(open_batch_pass());
     list.push_back(serve_pass());
     list.push_back(score_pass());

@@ -62,7 +62,7 @@ Result<void> Tune::tune(CaseRun& point, std::size_t index) const {
   }
   point.progress.status(fmt::format("tuning {}", point.participants[index].name()), -1);
   // Half the restarts: enough that one lucky process does not choose, and what is chosen is measured afresh.
-  TurnsPlan trial;
+  InterleavePlan trial;
   trial.effort = {.restarts = std::clamp(point.setting.effort.restarts / 2, 1, 4),
                   .budget_s = point.setting.effort.tune_s,
                   .preset = "tuning"};

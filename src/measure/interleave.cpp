@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/turns.hpp"
+#include "measure/interleave.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,7 +32,7 @@ struct Compared {
   stats::Comparison comparison;
 };
 
-std::vector<Compared> compare_with_reference(const std::vector<Participant>& participants, const TurnsPlan& plan) {
+std::vector<Compared> compare_with_reference(const std::vector<Participant>& participants, const InterleavePlan& plan) {
   std::vector<const Participant*> who;
   std::vector<const store::Row*> rows;
   std::optional<std::size_t> reference;
@@ -80,7 +80,7 @@ void note_results(const std::vector<Participant>& participants, int restart, int
 
 // Levels whose processes part so much that the restarts of this run cannot tell much of them, as soon as two restarts
 // show it: how many it would take.
-void note_unsteady(const std::vector<Participant>& participants, const TurnsPlan& plan, const Progress& progress) {
+void note_unsteady(const std::vector<Participant>& participants, const InterleavePlan& plan, const Progress& progress) {
   const double width = plan.effort.ci_width > 0 ? plan.effort.ci_width : kTellingWidth;
   for (const auto& [participant, comparison] : compare_with_reference(participants, plan)) {
     const double between = comparison.learned.known() ? stats::expected_between(comparison) : comparison.scatter;
@@ -96,10 +96,10 @@ void note_unsteady(const std::vector<Participant>& participants, const TurnsPlan
 
 // What the turns of levels come to: progress for people, blocks in the store, and in every block what others had of the
 // processors around it. In a trial nothing is stored.
-class TurnsSink : public run::Sink {
+class InterleaveSink : public run::Sink {
  public:
-  TurnsSink(std::vector<Participant>& participants, const Judge& judge, const TurnsPlan& plan,
-            const run::StopByTime& rounds, const Progress& progress)
+  InterleaveSink(std::vector<Participant>& participants, const Judge& judge, const InterleavePlan& plan,
+                 const run::StopByTime& rounds, const Progress& progress)
       : participants_(participants), judge_(judge), plan_(plan), rounds_(rounds), progress_(progress) {}
 
   void starting(const run::Executor& executor, int restart) override {
@@ -140,7 +140,7 @@ class TurnsSink : public run::Sink {
 
   std::vector<Participant>& participants_;
   const Judge& judge_;
-  const TurnsPlan& plan_;
+  const InterleavePlan& plan_;
   const run::StopByTime& rounds_;
   const Progress& progress_;
   std::optional<probe::LoadMeter> meter_;
@@ -150,13 +150,13 @@ class TurnsSink : public run::Sink {
   std::vector<probe::Load> restart_loads_, all_loads_;
 };
 
-Result<void> TurnsSink::block(run::Executor& executor, const run::Taken& /*taken*/) {
+Result<void> InterleaveSink::block(run::Executor& executor, const run::Taken& /*taken*/) {
   Participant& participant = participant_of(executor);
   in_window_.insert(&participant);
   return plan_.sink ? plan_.sink->block(participant.row, participant.row.blocks.back()) : Result<void>();
 }
 
-Result<void> TurnsSink::dropped(run::Executor& executor) {
+Result<void> InterleaveSink::dropped(run::Executor& executor) {
   Participant& participant = participant_of(executor);
   in_window_.erase(&participant);
   progress_.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
@@ -167,7 +167,7 @@ Result<void> TurnsSink::dropped(run::Executor& executor) {
 
 // What others had of the processors since the window began goes into every block of it. A rest too short to be judged
 // counts as what came before it.
-Result<void> TurnsSink::close_window(int restart, int last) {
+Result<void> InterleaveSink::close_window(int restart, int last) {
   const bool too_short = meter_->seconds() < kLeastWindowS;
   std::optional<double> taken;
   if (!too_short) {
@@ -193,13 +193,13 @@ Result<void> TurnsSink::close_window(int restart, int last) {
   return {};
 }
 
-Result<void> TurnsSink::rounds_ended(int restart, int rounds) {
+Result<void> InterleaveSink::rounds_ended(int restart, int rounds) {
   auto closed = close_window(restart, rounds);
   restart_loads_.push_back(load_);
   return closed;
 }
 
-Result<void> TurnsSink::restart_ended(int restart) {
+Result<void> InterleaveSink::restart_ended(int restart) {
   const auto loads = std::exchange(restart_loads_, {});
   all_loads_.insert(all_loads_.end(), loads.begin(), loads.end());
   if (interrupted()) return {};
@@ -221,7 +221,7 @@ std::vector<std::vector<run::Executor*>> groups_of(std::vector<LevelExecutor>& e
 }
 
 // Levels whose restarts tell too different things, each with why.
-std::vector<std::string> too_busy(const std::vector<Participant>& participants, const TurnsPlan& plan) {
+std::vector<std::string> too_busy(const std::vector<Participant>& participants, const InterleavePlan& plan) {
   std::vector<std::string> all;
   for (const auto& [participant, comparison] : compare_with_reference(participants, plan)) {
     const double disturbed = disturbed_share(participant->row, plan.room);
@@ -240,8 +240,8 @@ std::vector<std::string> too_busy(const std::vector<Participant>& participants, 
 
 }  // namespace
 
-Result<TurnsResult> take_turns(std::vector<Participant>& participants, const Judge& judge, const TurnsPlan& plan,
-                               const Progress& progress) {
+Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const Judge& judge,
+                                         const InterleavePlan& plan, const Progress& progress) {
   std::vector<LevelExecutor> executors;
   for (auto& participant : participants)
     for (int instance = 0; participant.active && instance < (plan.twice ? 2 : 1); ++instance)
@@ -254,12 +254,12 @@ Result<TurnsResult> take_turns(std::vector<Participant>& participants, const Jud
     for (auto& one : compare_with_reference(participants, plan)) all.push_back(std::move(one.comparison));
     return all;
   });
-  TurnsSink sink(participants, judge, plan, rounds, progress);
+  InterleaveSink sink(participants, judge, plan, rounds, progress);
   const bool may_stop = plan.effort.ci_width > 0 && plan.together;
   run::Interleaver interleaver({plan.seed, plan.effort.restarts, plan.first}, rounds, may_stop ? &precision : nullptr,
                                sink);
   const auto ended = STRATA_TRY(interleaver.run(std::move(groups)));
-  TurnsResult result;
+  InterleaveResult result;
   result.restarts = ended.restarts;
   result.precision_reached = ended.enough;
   result.load = plan.load_before;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring in turns: fresh processes per restart, short blocks in a balanced order, those that wait are stopped, one
-// output checked in every block. Every block is in the store before the next one starts.
+// Interleaved measuring: fresh processes per restart, short blocks in a balanced order, those that wait are stopped,
+// one output checked in every block. Every block is in the store before the next one starts.
 #pragma once
 
 #include "measure/case_sink.hpp"
@@ -14,7 +14,7 @@ namespace strata::measure {
 
 inline constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
 
-struct TurnsPlan {
+struct InterleavePlan {
   plan::Effort effort;
   std::uint64_t seed = 0;  // of the order of levels, inputs and checks
   stats::Room room;        // threads, and what they run on
@@ -33,7 +33,7 @@ struct TurnsPlan {
   bool trial() const { return !sink; }
 };
 
-struct TurnsResult {
+struct InterleaveResult {
   int restarts = 0;               // that were begun
   std::vector<probe::Load> load;  // of others while each restart was measured
   bool precision_reached = false;
@@ -44,8 +44,8 @@ struct TurnsResult {
 
 // Runs all participants that are still active. A participant that fails is dropped with its state; an error is the
 // sink's.
-Result<TurnsResult> take_turns(std::vector<Participant>& participants, const Judge& judge, const TurnsPlan& plan,
-                               const Progress& progress);
+Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const Judge& judge,
+                                         const InterleavePlan& plan, const Progress& progress);
 
 // The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
 stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/solo.hpp"
+#include "measure/isolated.hpp"
 
 #include <fmt/format.h>
 

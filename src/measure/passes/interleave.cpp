@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement itself: all levels that were proven, in turns (turns.hpp).
-#include "measure/turns.hpp"
+// The measurement itself: all levels that were proven, interleaved (interleave.hpp).
+#include "measure/interleave.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace strata::measure {
 namespace {
 
-class Turns : public Pass {
+class Interleaved : public Pass {
  public:
   std::vector<std::string> name(const Setting& setting) const override {
     return {
@@ -62,16 +62,16 @@ Result<LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& mark) {
   return load;
 }
 
-Result<void> Turns::run(CaseRun& point) const {
-  TurnsPlan plan{.effort = point.setting.effort,
-                 .seed = point.setting.order_seed,
-                 .room = point.room(),
-                 .twice = point.setting.options.aa,
-                 .process_sigma = point.record.trust["process_sigma"],
-                 .trust = &point.record.trust,
-                 .reference = choose_reference(point),
-                 .warm = point.besides.warm,
-                 .sink = &point.sink};
+Result<void> Interleaved::run(CaseRun& point) const {
+  InterleavePlan plan{.effort = point.setting.effort,
+                      .seed = point.setting.order_seed,
+                      .room = point.room(),
+                      .twice = point.setting.options.aa,
+                      .process_sigma = point.record.trust["process_sigma"],
+                      .trust = &point.record.trust,
+                      .reference = choose_reference(point),
+                      .warm = point.besides.warm,
+                      .sink = &point.sink};
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);
   point.record.trust["together"] = plan.together;
@@ -88,7 +88,7 @@ Result<void> Turns::run(CaseRun& point) const {
     for (auto& participant : point.participants) STRATA_TRY(point.sink.row(participant.row));
     return point.sink.restart(number, to_json(loads));
   };
-  auto done = STRATA_TRY(measure::take_turns(point.participants, point.references.judge(), plan, point.progress));
+  auto done = STRATA_TRY(measure::run_interleaved(point.participants, point.references.judge(), plan, point.progress));
   point.restarts = done.restarts;
   point.loads = done.load;
   choose_reference(point);  // which may have failed meanwhile
@@ -107,8 +107,8 @@ Result<void> Turns::run(CaseRun& point) const {
 
 }  // namespace
 
-std::unique_ptr<Pass> turns_pass() {
-  return std::make_unique<Turns>();
+std::unique_ptr<Pass> interleaved_pass() {
+  return std::make_unique<Interleaved>();
 }
 
 }  // namespace strata::measure
