@@ -79,8 +79,10 @@ std::vector<std::string> known_operations() {
 }
 
 primitives::Description reorder(const Tensor& from, const Tensor& to) {
-  const auto name = [&](const Tensor& one) {
-    return layout_name(one.view) + (from.type == to.type ? "" : one.type == Type::float32 ? " float32" : " bfloat16");
+  const auto name = [&](const Tensor& tensor) {
+    return layout_name(tensor.view) + (from.type == to.type           ? ""
+                                       : tensor.type == Type::float32 ? " float32"
+                                                                      : " bfloat16");
   };
   return {"reorder", "strata", fmt::format("{} -> {}", name(from), name(to)), true,
           static_cast<std::int64_t>(to.bytes())};
@@ -129,7 +131,7 @@ void Library::finish() {
 }
 
 void Library::bind(int value, const std::byte* data) {
-  if (const auto found = tensors_.find(value); found != tensors_.end()) upload(found->second, data);
+  if (const auto it = tensors_.find(value); it != tensors_.end()) upload(it->second, data);
 }
 
 void Library::upload(const Tensor& tensor, const std::byte* data) const {
@@ -193,11 +195,11 @@ const Tensor& Library::tensor(const graph::Graph& graph, int value) const {
 
 const Tensor& Library::integers(const graph::Graph& graph, int value) const {
   const auto& described = graph.value(value);
-  const auto found = tensors_.find(value);
-  if (described.type != graph::Type::int64 || found == tensors_.end())
+  const auto it = tensors_.find(value);
+  if (described.type != graph::Type::int64 || it == tensors_.end())
     throw Unsupported(fmt::format("the tensor '{}' of type {} as a list of rows; int64, not computed, is needed",
                                   described.name, name_of(described.type)));
-  return found->second;
+  return it->second;
 }
 
 std::byte* Library::hold(std::size_t bytes) {
@@ -257,9 +259,9 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
 }
 
 const Library::Left& Library::left(int value) const {
-  const auto found = left_.find(value);
-  if (found == left_.end()) throw Unsupported("a backward call whose forward call is not this level's");
-  return found->second;
+  const auto it = left_.find(value);
+  if (it == left_.end()) throw Unsupported("a backward call whose forward call is not this level's");
+  return it->second;
 }
 
 const kit_cuda::DropoutState* Library::dropout(primitives::Steps& steps) {

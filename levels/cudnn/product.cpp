@@ -53,9 +53,9 @@ void product_into(Builder& b, Tensor x, Tensor y, const Tensor& to) {
   x = b.operand(x);
   y = b.operand(y);
   batch = batches();
-  const auto operand = [&](const Tensor& one, int n) -> ProductCall::Operand {
-    const View matrix = last_two(one.view, false);
-    return {one.begin(), batch.rank == 0 ? 0 : batch.strides[n][0], matrix.strides[0], matrix.strides[1]};
+  const auto operand = [&](const Tensor& tensor, int n) -> ProductCall::Operand {
+    const View matrix = last_two(tensor.view, false);
+    return {tensor.begin(), batch.rank == 0 ? 0 : batch.strides[n][0], matrix.strides[0], matrix.strides[1]};
   };
   const View left = last_two(x.view, false), result = last_two(to.view, false);
   b.call(b.calls().product({batch.count, result.extents[0], result.extents[1], left.extents[1], operand(x, 0),

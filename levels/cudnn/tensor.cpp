@@ -54,11 +54,11 @@ View channels_last(const Dims& dims) {
   return kit_cuda::channels_last(checked(dims).data(), static_cast<int>(dims.size()));
 }
 
-bool same_layout(const View& one, const View& other) {
-  if (one.rank != other.rank) return false;
-  for (int d = 0; d < one.rank; ++d) {
-    if (one.extents[d] != other.extents[d]) return false;
-    if (one.extents[d] != 1 && one.strides[d] != other.strides[d]) return false;
+bool same_layout(const View& view, const View& other) {
+  if (view.rank != other.rank) return false;
+  for (int d = 0; d < view.rank; ++d) {
+    if (view.extents[d] != other.extents[d]) return false;
+    if (view.extents[d] != 1 && view.strides[d] != other.strides[d]) return false;
   }
   return true;
 }

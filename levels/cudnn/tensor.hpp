@@ -47,7 +47,7 @@ enum class Layouts { contiguous, channels_last };
 // A scalar is {1}. `channels_last`: N H W C, where there are spatial dimensions.
 View row_major(const Dims& dims);
 View channels_last(const Dims& dims);
-bool same_layout(const View& one, const View& other);
+bool same_layout(const View& view, const View& other);
 bool is_row_major(const View& view);
 bool is_channels_last(const View& view);  // and not row-major
 // Neither gaps nor elements that share bytes.

@@ -38,13 +38,13 @@ class Generated final : public Runnable {
   Generated(const strata::Bundle& bundle, const fs::path& cache) : network_(open_network(cache / "network.so")) {
     const auto weights = opened(bundle.folder / "weights" / "timed.safetensors");
     std::set<std::string> known;
-    for (const auto& one : network_->parameters) known.insert(one.name);
-    for (const auto& one : network_->buffers)
-      if (weights.find(one.name) != nullptr)
-        known.insert(one.name);
+    for (const auto& parameter : network_->parameters) known.insert(parameter.name);
+    for (const auto& buffer : network_->buffers)
+      if (weights.find(buffer.name) != nullptr)
+        known.insert(buffer.name);
       else
-        network_->constants.push_back(one);   // a buffer that is not persistent
-    for (const auto& name : weights.names())  // what no operation reads is kept, and can be read back
+        network_->constants.push_back(buffer);  // a buffer that is not persistent
+    for (const auto& name : weights.names())    // what no operation reads is kept, and can be read back
       if (!known.contains(name)) unread_.emplace(name, strata::borrow(*weights.find(name)).clone());
     if (!network_->constants.empty()) fill_constants(bundle.folder / "graph_constants.safetensors");
     order_outputs(bundle);
@@ -65,13 +65,13 @@ class Generated final : public Runnable {
 
   strata::NamedTensors parameters() const override {
     strata::NamedTensors all;
-    for (const auto& one : network_->parameters) all.emplace(one.name, *one.tensor);
+    for (const auto& parameter : network_->parameters) all.emplace(parameter.name, *parameter.tensor);
     return all;
   }
   strata::NamedTensors buffers() const override {
     auto all = unread_;
-    for (const auto& one : network_->buffers)
-      if (!is_constant(one)) all.emplace(one.name, *one.tensor);
+    for (const auto& buffer : network_->buffers)
+      if (!is_constant(buffer)) all.emplace(buffer.name, *buffer.tensor);
     return all;
   }
   bool is_frozen(const std::string& parameter) const override {
@@ -86,31 +86,32 @@ class Generated final : public Runnable {
  private:
   bool is_constant(const NamedTensor& buffer) const {
     return std::any_of(network_->constants.begin(), network_->constants.end(),
-                       [&](const auto& one) { return one.tensor == buffer.tensor; });
+                       [&](const auto& constant) { return constant.tensor == buffer.tensor; });
   }
 
   void fill_constants(const fs::path& file) {
     const auto tensors = opened(file);
-    for (const auto& one : network_->constants) {
-      const auto* found = tensors.find(one.name);
-      if (found == nullptr) throw Failure("failed", fmt::format("{} lacks '{}'", file.string(), one.name), kMadeAgain);
+    for (const auto& constant : network_->constants) {
+      const auto* found = tensors.find(constant.name);
+      if (found == nullptr)
+        throw Failure("failed", fmt::format("{} lacks '{}'", file.string(), constant.name), kMadeAgain);
       const auto given = strata::borrow(*found);
-      if (given.sizes() != one.tensor->sizes() || given.scalar_type() != one.tensor->scalar_type())
-        throw Failure("failed", fmt::format("{}: '{}' is not what the program was made for", file.string(), one.name),
+      if (given.sizes() != constant.tensor->sizes() || given.scalar_type() != constant.tensor->scalar_type())
+        throw Failure("failed",
+                      fmt::format("{}: '{}' is not what the program was made for", file.string(), constant.name),
                       kMadeAgain);
-      one.tensor->copy_(given);
+      constant.tensor->copy_(given);
     }
   }
 
   void order_outputs(const strata::Bundle& bundle) {
     for (const auto& wanted : bundle.outputs) {
       const auto& own = network_->outputs;
-      const auto found =
-          std::find_if(own.begin(), own.end(), [&](const auto& port) { return wanted.name == port.name; });
-      if (found == own.end())
+      const auto it = std::find_if(own.begin(), own.end(), [&](const auto& port) { return wanted.name == port.name; });
+      if (it == own.end())
         throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
                       "leave --deep out for this level");
-      order_.push_back(static_cast<std::size_t>(found - own.begin()));
+      order_.push_back(static_cast<std::size_t>(it - own.begin()));
     }
     const auto& inputs = network_->inputs;
     const bool fits = inputs.size() == bundle.inputs.size() &&

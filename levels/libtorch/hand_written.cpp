@@ -37,11 +37,11 @@ class HandWritten final : public Runnable {
   std::vector<at::Tensor> with_taps(at::Tensor result, const Taps& tap) const {
     std::vector<at::Tensor> all{std::move(result)};
     for (std::size_t i = 1; i < outputs_.size(); ++i) {
-      const auto found = tap.kept().find(outputs_[i].name);
-      if (found == tap.kept().end())
+      const auto it = tap.kept().find(outputs_[i].name);
+      if (it == tap.kept().end())
         throw Failure("failed",
                       fmt::format("the bundle wants '{}', which this network does not record", outputs_[i].name));
-      all.push_back(found->second);
+      all.push_back(it->second);
     }
     return all;
   }

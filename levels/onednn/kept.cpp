@@ -212,9 +212,9 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
 }
 
 const Library::Left& Library::left(int value) const {
-  const auto found = left_.find(value);
-  if (found == left_.end()) throw Unsupported("a backward call whose forward call is not this level's");
-  return found->second;
+  const auto it = left_.find(value);
+  if (it == left_.end()) throw Unsupported("a backward call whose forward call is not this level's");
+  return it->second;
 }
 
 }  // namespace strata::onednn

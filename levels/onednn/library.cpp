@@ -69,14 +69,14 @@ void Library::finish() {
   for (auto& storage : storages_)
     if (!storage->row_major_dims.empty() && !storage->owned) settle(*storage, row_major(storage->row_major_dims));
   shared_scratchpad_ = aligned_bytes(scratchpad_bytes_);
-  for (auto& one : scratchpads_) one.set_data_handle(shared_scratchpad_.get());
+  for (auto& scratchpad : scratchpads_) scratchpad.set_data_handle(shared_scratchpad_.get());
   held_.buffer_bytes += static_cast<std::int64_t>(scratchpad_bytes_);
 }
 
 void Library::bind(int value, const std::byte* data) {
-  const auto found = tensors_.find(value);
-  if (found == tensors_.end()) return;  // of a type that nothing here reads
-  Storage& storage = *found->second.storage;
+  const auto it = tensors_.find(value);
+  if (it == tensors_.end()) return;  // of a type that nothing here reads
+  Storage& storage = *it->second.storage;
   storage.data = const_cast<std::byte*>(data);
   for (auto& [handle, offset] : storage.followers) handle.set_data_handle(storage.data + offset);
 }
@@ -87,10 +87,10 @@ void Library::read(int value, std::byte* into) const {
 }
 
 const Storage::Form* Library::whole_form(int value) const {
-  const auto found = tensors_.find(value);
-  if (found == tensors_.end() || !found->second.weight) return nullptr;
-  const auto bytes = found->second.desc.get_size();
-  const auto& forms = found->second.storage->forms;
+  const auto it = tensors_.find(value);
+  if (it == tensors_.end() || !it->second.weight) return nullptr;
+  const auto bytes = it->second.desc.get_size();
+  const auto& forms = it->second.storage->forms;
   // dimensions split or joined (groups) leave the row-major order of the elements as it is
   const auto whole = std::find_if(forms.begin(), forms.end(), [&](const auto& form) {
     return form.offset == 0 && is_row_major(form.from) && form.from.get_size() == bytes;
@@ -115,11 +115,11 @@ const Tensor& Library::tensor(const graph::Graph& graph, int value) const {
 
 const Tensor& Library::integers(const graph::Graph& graph, int value) const {
   const auto& described = graph.value(value);
-  const auto found = tensors_.find(value);
-  if (described.type != graph::Type::int64 || found == tensors_.end())
+  const auto it = tensors_.find(value);
+  if (described.type != graph::Type::int64 || it == tensors_.end())
     throw Unsupported(fmt::format("the tensor '{}' of type {} as a list of rows; int64, not computed, is needed",
                                   described.name, name_of(described.type)));
-  return found->second;
+  return it->second;
 }
 
 Tensor Library::allocate(const memory::desc& desc, bool for_weight) {

@@ -35,10 +35,10 @@ struct Image {
 
 // one(first, width) for all groups of blocks, the width as a constant.
 template <class F>
-void for_each_group(const Image& image, const F& one) {
+void for_each_group(const Image& image, const F& f) {
   const auto run = [&](auto width) {
 #pragma omp parallel for schedule(static)
-    for (Extent first = 0; first < image.blocks; first += width()) one(first, width);
+    for (Extent first = 0; first < image.blocks; first += width()) f(first, width);
   };
   switch (image.width()) {
     case 4:

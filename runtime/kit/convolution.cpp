@@ -151,7 +151,7 @@ void matrix_product(Program& program, const MatrixProduct& how) {
   dims.back() = right.back();
   for (std::size_t i = 0; i + 2 < rank; ++i) dims[i] = std::max(left[i], right[i]);
   Shape shape;
-  for (const auto one : dims) shape[shape.rank++] = one;
+  for (const auto dim : dims) shape[shape.rank++] = dim;
   const Tensor result = how.result.as(shape);
   const Posted posted(in, how.then, result);
   const memory::desc of_right(right, data_type_of(how.right.type), strides);

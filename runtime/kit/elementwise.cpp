@@ -75,7 +75,7 @@ Tensor of_rank(const Tensor& tensor, int rank) {
   if (tensor.shape.rank >= rank) return tensor;
   Shape shape;
   for (int i = tensor.shape.rank; i < rank; ++i) shape[shape.rank++] = 1;
-  for (const Extent one : tensor.shape) shape[shape.rank++] = one;
+  for (const Extent extent : tensor.shape) shape[shape.rank++] = extent;
   return tensor.as(shape);
 }
 
@@ -135,11 +135,11 @@ void combine(Program& program, algorithm how, const Combine& given) {
     expand(program, {left, whole});
     left = whole;
   }
-  for (Tensor* one : {&left, &right})
-    if (one->layout != given.result.layout) {
-      const Tensor same = in.temporary(one->shape, given.result.layout, one->type);
-      reorder(program, {*one, same});
-      *one = same;
+  for (Tensor* tensor : {&left, &right})
+    if (tensor->layout != given.result.layout) {
+      const Tensor same = in.temporary(tensor->shape, given.result.layout, tensor->type);
+      reorder(program, {*tensor, same});
+      *tensor = same;
     }
   const Posted posted(in, given.then, given.result);
   const dnnl::binary::primitive_desc pd(in.engine, how, desc_of(left), desc_of(right), desc_of(given.result),

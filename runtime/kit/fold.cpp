@@ -16,8 +16,8 @@ Weight add_computed(Loading& in, Shape shape) {
 
 std::vector<int> given(std::initializer_list<Weight> weights) {
   std::vector<int> all;
-  for (const Weight& one : weights)
-    if (one) all.push_back(one.number);
+  for (const Weight& weight : weights)
+    if (weight) all.push_back(weight.number);
   return all;
 }
 

@@ -57,7 +57,7 @@ Tensor in_type(Internals& in, const Tensor& tensor, Type type) {
 
 memory::dims counted_from_zero(const Shape& dilation) {
   auto dims = dims_of(dilation);
-  for (auto& one : dims) --one;
+  for (auto& dim : dims) --dim;
   return dims;
 }
 

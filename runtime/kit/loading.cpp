@@ -65,10 +65,10 @@ void read_weight(LoadedWeight& weight, const SafeTensors& file) {
 // The number of what has this name; it is added if it is new.
 template <class Loaded>
 int number_of(std::vector<Loaded>& all, const char* name, bool is_constant) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const auto& one) { return one.name == name && one.is_constant == is_constant; });
-  const auto number = static_cast<int>(found - all.begin());
-  if (found == all.end()) {
+  const auto it = std::find_if(all.begin(), all.end(),
+                               [&](const auto& one) { return one.name == name && one.is_constant == is_constant; });
+  const auto number = static_cast<int>(it - all.begin());
+  if (it == all.end()) {
     all.emplace_back();
     all.back().name = name;
     all.back().is_constant = is_constant;
@@ -227,7 +227,7 @@ void Program::set_optimiser(const Sgd& sgd) {
   loading().training.is_adam = false;
 }
 void Program::drop_momentum() {
-  for (auto& one : loading().weights) one.has_momentum = false;
+  for (auto& weight : loading().weights) weight.has_momentum = false;
   loading().training.steps = 0;
 }
 void Program::set_steps(std::int64_t done) {

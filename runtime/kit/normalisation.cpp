@@ -58,7 +58,9 @@ struct Reduced {
 // nullopt: dimensions between those that are reduced stay, or the tensors are of another kind.
 std::optional<Reduced> own_reduction(const Reduce& how) {
   const Shape &from = how.source.shape, &to = how.result.shape;
-  const auto is_plain = [](const Tensor& one) { return one.layout == Layout::plain && one.type == Type::float32; };
+  const auto is_plain = [](const Tensor& tensor) {
+    return tensor.layout == Layout::plain && tensor.type == Type::float32;
+  };
   if (!is_plain(how.source) || !is_plain(how.result) || from.rank != to.rank) return std::nullopt;
   Reduced found;
   for (int d = 0; d < from.rank; ++d) {

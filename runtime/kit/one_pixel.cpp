@@ -53,7 +53,7 @@ void add_first_pixel(Internals& in, const Tensor& from, const Tensor& to, const 
 bool gives_one_pixel(const Tensor& image, const Shape& weight, const Tensor& result, const Shape& before,
                      Extent groups) {
   const bool point = pixels_of(weight) == 1 && pixels_of(result.shape) == 1 && groups == 1 &&
-                     std::all_of(before.begin(), before.end(), [](Extent one) { return one == 0; });
+                     std::all_of(before.begin(), before.end(), [](Extent extent) { return extent == 0; });
   if (!point || image.layout != result.layout) return false;
   if (image.layout == Layout::channels_last) return true;
   return image.layout == own_layout && weight[0] % kernels::kBlock == 0 && weight[1] % kernels::kBlock == 0;

@@ -230,8 +230,8 @@ void write_safetensors(const std::string& path, const std::map<std::string, File
 }
 
 const FileTensor* SafeTensors::find(const std::string& name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : &found->second;
+  const auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
 }
 
 }  // namespace kit

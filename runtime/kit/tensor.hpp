@@ -19,7 +19,7 @@ struct Shape {
   constexpr Shape() = default;
   constexpr Shape(std::initializer_list<Extent> all) {
     if (all.size() > most) throw std::length_error("a tensor of more than 8 dimensions");
-    for (const Extent one : all) extents[rank++] = one;
+    for (const Extent extent : all) extents[rank++] = extent;
   }
   constexpr Extent operator[](int i) const { return extents[i]; }
   constexpr Extent& operator[](int i) { return extents[i]; }
@@ -27,7 +27,7 @@ struct Shape {
   constexpr const Extent* end() const { return extents + rank; }
   constexpr Extent elements() const {
     Extent product = 1;
-    for (const Extent one : *this) product *= one;
+    for (const Extent extent : *this) product *= extent;
     return product;
   }
 };

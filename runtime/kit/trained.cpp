@@ -28,15 +28,15 @@ float* bytes_of(const Internals& in, int place) {
   return reinterpret_cast<float*>(in.weight_memory.get() + in.stored[static_cast<std::size_t>(place)].offset);
 }
 
-std::size_t bytes_of_home(const Internals& in, const LoadedWeight& one) {
-  return in.stored[static_cast<std::size_t>(one.home)].desc.get_size();
+std::size_t bytes_of_home(const Internals& in, const LoadedWeight& loaded_weight) {
+  return in.stored[static_cast<std::size_t>(loaded_weight.home)].desc.get_size();
 }
 
 // Adam's buffers, where one is written and the other may not be.
-void clear_if_new(Internals& in, LoadedWeight& one) {
-  if (one.has_momentum || !in.training.is_adam) return;
-  std::memset(bytes_of(in, one.momentum), 0, bytes_of_home(in, one));
-  std::memset(one.second.get(), 0, bytes_of_home(in, one));
+void clear_if_new(Internals& in, LoadedWeight& loaded_weight) {
+  if (loaded_weight.has_momentum || !in.training.is_adam) return;
+  std::memset(bytes_of(in, loaded_weight.momentum), 0, bytes_of_home(in, loaded_weight));
+  std::memset(loaded_weight.second.get(), 0, bytes_of_home(in, loaded_weight));
 }
 
 struct Count {
@@ -93,8 +93,8 @@ void Program::set_optimiser(const Adam& adam) {
   if (!in.training.is_adam) drop_momentum();
   in.training.adam = adam;
   in.training.is_adam = true;
-  for (auto& one : in.weights)
-    if (one.momentum >= 0 && !one.second) one.second = allocate(bytes_of_home(in, one));
+  for (auto& weight : in.weights)
+    if (weight.momentum >= 0 && !weight.second) weight.second = allocate(bytes_of_home(in, weight));
 }
 
 void Program::count(const char* name) {

@@ -247,7 +247,7 @@ void Internals::end_step() {
   for (auto& [name, count] : training.counts) ++count;
   ++training.steps;
   const bool keeps = training.is_adam || training.sgd.momentum != 0;
-  for (auto& one : weights) one.has_momentum = one.momentum >= 0 && (one.has_momentum || keeps);
+  for (auto& weight : weights) weight.has_momentum = weight.momentum >= 0 && (weight.has_momentum || keeps);
 }
 
 }  // namespace kit

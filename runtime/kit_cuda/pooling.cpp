@@ -49,7 +49,7 @@ device::SpanPool spans_of(const Internals& in, const UnevenPool& how, std::size_
 std::size_t table_of(Internals& in, const UnevenPool& how) {
   std::vector<device::Span> all;
   for (const auto& spans : how.spans)
-    for (const auto& one : spans) all.push_back({one.begin, one.end, one.count});
+    for (const auto& span : spans) all.push_back({span.begin, span.end, span.count});
   return in.table(all.data(), all.size() * sizeof(device::Span));
 }
 

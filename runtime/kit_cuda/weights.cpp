@@ -16,10 +16,10 @@ Layout needed(const Shape& shape, Layout layout) {
   return shape.rank < 3 ? Layout::plain : layout;
 }
 
-int add_stored(Internals& in, const StoredWeight& one) {
-  in.stored.push_back(one);
+int add_stored(Internals& in, const StoredWeight& stored_weight) {
+  in.stored.push_back(stored_weight);
   in.stored.back().offset = in.weight_bytes;
-  in.weight_bytes += whole_lines(std::max<std::size_t>(bytes_of(one.shape, one.type), 1));
+  in.weight_bytes += whole_lines(std::max<std::size_t>(bytes_of(stored_weight.shape, stored_weight.type), 1));
   return static_cast<int>(in.stored.size()) - 1;
 }
 
@@ -30,21 +30,21 @@ LoadedWeight* changing(Internals& in, const char* name) {
 }
 
 std::int64_t* count_of(Internals& in, const char* name) {
-  const auto found = in.training.counts.find(name);
-  return found == in.training.counts.end() ? nullptr : &found->second;
+  const auto it = in.training.counts.find(name);
+  return it == in.training.counts.end() ? nullptr : &it->second;
 }
 
-int number_of(const Internals& in, const LoadedWeight& one) {
-  return static_cast<int>(&one - in.weights.data());
+int number_of(const Internals& in, const LoadedWeight& loaded_weight) {
+  return static_cast<int>(&loaded_weight - in.weights.data());
 }
 
 // Adam's buffers, where one is written and the other may not be.
-void clear_if_new(Internals& in, const LoadedWeight& one) {
-  if (one.has_momentum || !in.training.is_adam) return;
-  const auto& where = in.stored[static_cast<std::size_t>(one.momentum)];
+void clear_if_new(Internals& in, const LoadedWeight& loaded_weight) {
+  if (loaded_weight.has_momentum || !in.training.is_adam) return;
+  const auto& where = in.stored[static_cast<std::size_t>(loaded_weight.momentum)];
   const auto bytes = bytes_of(where.shape, where.type);
   device::clear(in.weight_memory.get() + where.offset, bytes, in.stream);
-  device::clear(in.second_of(number_of(in, one)), bytes, in.stream);
+  device::clear(in.second_of(number_of(in, loaded_weight)), bytes, in.stream);
 }
 
 }  // namespace
@@ -180,8 +180,8 @@ void Internals::add_descent(Weight weight, const Tensor& gradient) {
 }
 
 float* Internals::second_of(int weight) {
-  const auto found = seconds.find(weight);
-  return found == seconds.end() ? nullptr : reinterpret_cast<float*>(found->second.get());
+  const auto it = seconds.find(weight);
+  return it == seconds.end() ? nullptr : reinterpret_cast<float*>(it->second.get());
 }
 
 // A recorded step has the places of all buffers in it, so that it is recorded anew once there are more.

@@ -29,18 +29,17 @@ Fields fields_of(const std::vector<Port>& ports) {
 // The tensor of this name, which must be of this type and shape.
 const RawTensor& tensor_of(const RawTensors& file, const std::string& what, const std::string& name,
                            const Field& field) {
-  const auto found = file.find(name);
-  if (found == file.end())
-    throw std::runtime_error("the " + what + "s lack '" + name + "', which is " + described(field));
-  check_tensor(what, name, found->second, field);
-  return found->second;
+  const auto it = file.find(name);
+  if (it == file.end()) throw std::runtime_error("the " + what + "s lack '" + name + "', which is " + described(field));
+  check_tensor(what, name, it->second, field);
+  return it->second;
 }
 
 void copy_into(const std::vector<NamedTensor>& tensors, const RawTensors& weights, const RawTensors& constants) {
-  for (const auto& one : tensors) {
-    const auto& file = weights.count(one.name) > 0 ? weights : constants;
-    const auto field = field_of(one.name, one.tensor->scalar_type(), one.tensor->sizes());
-    *one.tensor = to_torch(tensor_of(file, "weight", one.name, field));
+  for (const auto& tensor : tensors) {
+    const auto& file = weights.count(tensor.name) > 0 ? weights : constants;
+    const auto field = field_of(tensor.name, tensor.tensor->scalar_type(), tensor.tensor->sizes());
+    *tensor.tensor = to_torch(tensor_of(file, "weight", tensor.name, field));
   }
 }
 

@@ -67,10 +67,9 @@ inline int check_inputs(const RawTensors& tensors, const Fields& inputs) {
   for (int entry = 0; entry < entries; ++entry)
     for (const auto& field : inputs) {
       const auto name = std::to_string(entry) + "/" + field.name;
-      const auto found = tensors.find(name);
-      if (found == tensors.end())
-        throw std::runtime_error("the inputs lack '" + name + "', which is " + described(field));
-      check_tensor("input", entry == 0 ? field.name : name, found->second, field);
+      const auto it = tensors.find(name);
+      if (it == tensors.end()) throw std::runtime_error("the inputs lack '" + name + "', which is " + described(field));
+      check_tensor("input", entry == 0 ? field.name : name, it->second, field);
       known.insert(name);
     }
   refuse_others(tensors, known, "the inputs hold", "input");
@@ -81,10 +80,10 @@ inline int check_inputs(const RawTensors& tensors, const Fields& inputs) {
 inline void check_weights(const RawTensors& tensors, const Fields& weights, const std::string& file) {
   std::set<std::string> known;
   for (const auto& field : weights) {
-    const auto found = tensors.find(field.name);
-    if (found == tensors.end())
+    const auto it = tensors.find(field.name);
+    if (it == tensors.end())
       throw std::runtime_error(file + " lacks the weight '" + field.name + "', which is " + described(field));
-    check_tensor("weight", field.name + " of " + file, found->second, field);
+    check_tensor("weight", field.name + " of " + file, it->second, field);
     known.insert(field.name);
   }
   refuse_others(tensors, known, file + " holds", "weight");

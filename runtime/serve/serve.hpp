@@ -14,10 +14,9 @@ using Network = std::function<std::vector<RawTensor>(const RawTensors& inputs, i
 
 // The tensor `<entry>/<name>`, which check_inputs has seen.
 inline const RawTensor& input_of(const RawTensors& tensors, int entry, const std::string& name) {
-  const auto found = tensors.find(std::to_string(entry) + "/" + name);
-  if (found == tensors.end())
-    throw std::runtime_error("the network takes '" + name + "', which case.hpp does not name");
-  return found->second;
+  const auto it = tensors.find(std::to_string(entry) + "/" + name);
+  if (it == tensors.end()) throw std::runtime_error("the network takes '" + name + "', which case.hpp does not name");
+  return it->second;
 }
 
 // main: `load` makes the network from its folder. Returns the exit code; errors go to standard error.

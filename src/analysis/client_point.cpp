@@ -21,11 +21,13 @@ ClientPoint client_point(const nlohmann::json& stored, double process_sigma) {
   std::vector<double> rates;
   std::vector<std::vector<double>> ms;  // of each repetition
   double cpu_ns = 0;
-  for (const auto& one : repetitions) {
-    const auto of = [&](const char* name, double unknown) { return lookup::number(one, name).value_or(unknown); };
+  for (const auto& repetition : repetitions) {
+    const auto of = [&](const char* name, double unknown) {
+      return lookup::number(repetition, name).value_or(unknown);
+    };
     rates.push_back(of("requests_per_s", 0));
     ms.emplace_back();
-    for (const auto& ns : lookup::list(one, "latency_ns"))
+    for (const auto& ns : lookup::list(repetition, "latency_ns"))
       if (ns.is_number()) ms.back().push_back(ns.get<double>() * 1e-6);
     point.samples += ms.back().size();
     point.requests += of("requests", 0);

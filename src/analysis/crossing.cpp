@@ -156,7 +156,7 @@ std::vector<Crossing> crossings_of(const Grid& grid) {
           add_crossings(grid, line, grid.levels[i], grid.levels[j], all);
     }
   }
-  std::stable_partition(all.begin(), all.end(), [](const Crossing& one) { return one.of_the_fastest; });
+  std::stable_partition(all.begin(), all.end(), [](const Crossing& crossing) { return crossing.of_the_fastest; });
   return all;
 }
 

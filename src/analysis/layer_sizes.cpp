@@ -24,12 +24,12 @@ constexpr Kind kKinds[] = {{"activation_rms:", &LayerSize::activation},
 std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::int64_t step, int repeat) {
   std::vector<store::Series> all;
   for (const auto& [prefix, value] : kKinds)
-    for (const auto& one : sizes)
-      all.push_back({std::string(prefix) + one.layer,
+    for (const auto& size : sizes)
+      all.push_back({std::string(prefix) + size.layer,
                      "1",
                      "step",
                      {step},
-                     {(one.*value).value_or(std::numeric_limits<double>::quiet_NaN())},
+                     {(size.*value).value_or(std::numeric_limits<double>::quiet_NaN())},
                      repeat});
   return all;
 }
@@ -60,15 +60,15 @@ SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vec
 std::optional<Trouble> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step) {
   const double rate = core::learning_rate(recipe.optimiser, step);
   const auto* adam = recipe.optimiser.adam();  // whose first step is the rate, whatever the gradient, down to eps
-  for (const auto& one : sizes) {
-    if (!one.activation) continue;  // of a layer that is not called as one
-    if (*one.activation < 0x1p-24)
-      return Trouble{one.layer,
-                     fmt::format("activations vanish at {} (root mean square {:.2g})", one.layer, *one.activation),
+  for (const auto& size : sizes) {
+    if (!size.activation) continue;  // of a layer that is not called as one
+    if (*size.activation < 0x1p-24)
+      return Trouble{size.layer,
+                     fmt::format("activations vanish at {} (root mean square {:.2g})", size.layer, *size.activation),
                      false};
-    if (*one.activation > 0x1p24)
-      return Trouble{one.layer,
-                     fmt::format("activations explode at {} (root mean square {:.2g})", one.layer, *one.activation),
+    if (*size.activation > 0x1p24)
+      return Trouble{size.layer,
+                     fmt::format("activations explode at {} (root mean square {:.2g})", size.layer, *size.activation),
                      true};
   }
   // Backwards: a gradient comes from the last layer.

@@ -29,8 +29,8 @@ Learning::Learning(const std::vector<store::Series>& series) {
 const std::map<int, double>* Learning::of(const std::string& name, int repeat) const {
   const auto series = values_.find(name);
   if (series == values_.end()) return nullptr;
-  const auto found = series->second.find(repeat);
-  return found == series->second.end() ? nullptr : &found->second;
+  const auto it = series->second.find(repeat);
+  return it == series->second.end() ? nullptr : &it->second;
 }
 
 std::vector<int> Learning::repeats() const {
@@ -131,7 +131,7 @@ Learning::Reached Learning::reached(const std::string& name, double target) cons
     const auto* epochs = of(name, repeat);
     if (!epochs) continue;
     const auto first =
-        std::find_if(epochs->begin(), epochs->end(), [&](const auto& one) { return one.second >= target; });
+        std::find_if(epochs->begin(), epochs->end(), [&](const auto& epoch) { return epoch.second >= target; });
     if (first == epochs->end()) {
       ++found.never;
       continue;
@@ -150,7 +150,7 @@ std::vector<double> Learning::epochs_until(const std::string& name, double targe
   for (const int repeat : repeats()) {
     const auto* epochs = of(name, repeat);
     const auto first =
-        epochs ? std::find_if(epochs->begin(), epochs->end(), [&](const auto& one) { return one.second >= target; })
+        epochs ? std::find_if(epochs->begin(), epochs->end(), [&](const auto& epoch) { return epoch.second >= target; })
                : std::map<int, double>::const_iterator();
     if (epochs && first != epochs->end())
       found.push_back(first->first);

@@ -16,9 +16,9 @@ void add_restarts(RowNumbers& out, const CaseStatistics& statistics, const store
   const auto logs = restart_log_times(row, statistics.room());
   std::vector<double> times;
   double mean = 0, squares = 0;
-  for (const double one : logs) times.push_back(std::exp(one));
-  for (const double one : logs) mean += one / static_cast<double>(logs.size());
-  for (const double one : logs) squares += (one - mean) * (one - mean);
+  for (const double log : logs) times.push_back(std::exp(log));
+  for (const double log : logs) mean += log / static_cast<double>(logs.size());
+  for (const double log : logs) squares += (log - mean) * (log - mean);
   if (logs.size() > 1) out.restart_spread = std::sqrt(squares / static_cast<double>(logs.size() - 1));
   const auto range = stats::over_repetitions(times, statistics.sigma());
   const double ms = out.time.milliseconds;

@@ -127,13 +127,13 @@ void sort_cells(Grid& grid) {
 }  // namespace
 
 const stats::Comparison* GridCell::compared(const std::string& reference, const std::string& level) const {
-  const auto found = comparisons.find({reference, level});
-  return found == comparisons.end() ? nullptr : &found->second;
+  const auto it = comparisons.find({reference, level});
+  return it == comparisons.end() ? nullptr : &it->second;
 }
 
 const GridCell* Grid::find(const std::vector<std::string>& at) const {
-  const auto found = std::find_if(cells.begin(), cells.end(), [&](const GridCell& cell) { return cell.at == at; });
-  return found == cells.end() ? nullptr : &*found;
+  const auto it = std::find_if(cells.begin(), cells.end(), [&](const GridCell& cell) { return cell.at == at; });
+  return it == cells.end() ? nullptr : &*it;
 }
 
 Grid grid_of(const store::Run& run) {

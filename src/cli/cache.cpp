@@ -112,7 +112,7 @@ void use_with_captures(std::vector<CacheEntry>& entries) {
   for (auto& entry : entries)
     if (entry.kind == "network")
       for (const auto& [file, bytes] : entry.files)
-        if (const auto found = used.find(file); found != used.end()) entry.used = std::max(entry.used, found->second);
+        if (const auto it = used.find(file); it != used.end()) entry.used = std::max(entry.used, it->second);
 }
 
 // The last used first.

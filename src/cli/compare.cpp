@@ -83,7 +83,7 @@ std::string command_of(const std::vector<std::string>& words) {
 // What is stored of each environment, that of the capture first.
 Json environments_of(const measure::Setting& setting) {
   Json all = Json::array();
-  for (const auto& one : setting.environments) all.push_back(one.environment.to_json());
+  for (const auto& environment : setting.environments) all.push_back(environment.environment.to_json());
   if (all.empty()) all.push_back(setting.environment.to_json());
   return all;
 }

@@ -24,17 +24,17 @@ std::optional<double> share(const std::string& text) {
 // What the presets stand for, as --help says it.
 std::string presets_in_words() {
   std::vector<std::string> words;
-  for (const auto& one : plan::presets())
+  for (const auto& preset : plan::presets())
     words.push_back(
         fmt::format("{}: {} restarts, {} s measured a case, {} s to tune a level, {} s to serve a number of "
                     "clients",
-                    one.preset, one.restarts, one.budget_s, one.tune_s, one.serve_s));
+                    preset.preset, preset.restarts, preset.budget_s, preset.tune_s, preset.serve_s));
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const auto& one : plan::presets()) names.push_back(one.preset);
+  for (const auto& preset : plan::presets()) names.push_back(preset.preset);
   return names;
 }
 

@@ -53,15 +53,15 @@ std::string shown(const std::vector<std::string>& words) {
 
 Json json_of(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total) {
   Json all = Json::array();
-  for (const auto& one : entries)
-    all.push_back({{"command", shown(one.entry.words)},
-                   {"line", one.entry.line},
-                   {"levels", one.levels},
-                   {"amount", one.amount},
-                   {"from", one.basis},
-                   {"predicted_s", one.predicted_s ? Json(*one.predicted_s) : Json()},
-                   {"disk_bytes", one.bytes ? Json(*one.bytes) : Json()},
-                   {"unavailable", one.unavailable ? Json(one.unavailable->what) : Json()}});
+  for (const auto& entry : entries)
+    all.push_back({{"command", shown(entry.entry.words)},
+                   {"line", entry.entry.line},
+                   {"levels", entry.levels},
+                   {"amount", entry.amount},
+                   {"from", entry.basis},
+                   {"predicted_s", entry.predicted_s ? Json(*entry.predicted_s) : Json()},
+                   {"disk_bytes", entry.bytes ? Json(*entry.bytes) : Json()},
+                   {"unavailable", entry.unavailable ? Json(entry.unavailable->what) : Json()}});
   return {{"title", suite.title},
           {"hash", suite.hash},
           {"entries", all},

@@ -56,9 +56,9 @@ Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const
 
 const store::Case* stored_case(const store::Run* resumed, const std::string& key) {
   if (!resumed) return nullptr;
-  const auto found =
+  const auto it =
       std::find_if(resumed->cases.begin(), resumed->cases.end(), [&](const auto& one) { return one.key == key; });
-  return found == resumed->cases.end() ? nullptr : &*found;
+  return it == resumed->cases.end() ? nullptr : &*it;
 }
 
 Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measure::MachineFacts& facts,

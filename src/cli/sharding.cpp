@@ -41,7 +41,7 @@ Json asked_of(const CompareArguments& a) {
   options.memory_limit_gib.reset();
   options.environments.clear();
   Json environments = Json::array();
-  for (const auto& one : a.options.environments) environments.push_back(one.name);
+  for (const auto& environment : a.options.environments) environments.push_back(environment.name);
   return {{"levels", a.options.levels}, {"run", plan::run_words(options)}, {"tuned", a.options.tuned},
           {"aa", a.options.aa},         {"name", a.options.name},          {"reference", a.options.reference},
           {"point_time", a.point_time}, {"environments", environments},    {"full_proof", a.full_proof}};

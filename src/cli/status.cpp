@@ -42,18 +42,18 @@ std::int64_t done_in(const Progress& progress) {
 
 nlohmann::json json_of(const SharedFolder& folder, const Progress& progress) {
   auto shards = nlohmann::json::array();
-  for (const auto& one : progress.shards)
-    shards.push_back({{"shard", one.number},
-                      {"state", state_in_words(one, progress.queue_known)},
-                      {"done", one.done},
-                      {"of", one.parts},
-                      {"whole", one.whole},
-                      {"job", one.job},
-                      {"node", one.node},
-                      {"run", one.run},
-                      {"why", one.end.why},
-                      {"store", folder.store_of(one.number).string()},
-                      {"log", folder.log_of(one.number).string()}});
+  for (const auto& shard : progress.shards)
+    shards.push_back({{"shard", shard.number},
+                      {"state", state_in_words(shard, progress.queue_known)},
+                      {"done", shard.done},
+                      {"of", shard.parts},
+                      {"whole", shard.whole},
+                      {"job", shard.job},
+                      {"node", shard.node},
+                      {"run", shard.run},
+                      {"why", shard.end.why},
+                      {"store", folder.store_of(shard.number).string()},
+                      {"log", folder.log_of(shard.number).string()}});
   return {{"folder", folder.path.string()},   {"command", folder.command}, {"parts", folder.parts},
           {"parts_are", folder.parts_name()}, {"done", done_in(progress)}, {"whole", progress.whole()},
           {"missing", progress.missing()},    {"notes", progress.notes},   {"shards", shards}};
@@ -61,9 +61,9 @@ nlohmann::json json_of(const SharedFolder& folder, const Progress& progress) {
 
 void print_table(const SharedFolder& folder, const Progress& progress, report::Format format) {
   std::vector<report::Cells> rows;
-  for (const auto& one : progress.shards)
-    rows.push_back({std::to_string(one.number), state_in_words(one, progress.queue_known),
-                    fmt::format("{} of {}", one.done, one.parts), one.job, one.node, one.run, one.end.why});
+  for (const auto& shard : progress.shards)
+    rows.push_back({std::to_string(shard.number), state_in_words(shard, progress.queue_known),
+                    fmt::format("{} of {}", shard.done, shard.parts), shard.job, shard.node, shard.run, shard.end.why});
   answer(report::table({"shard", "state", folder.parts_name(), "job", "node", "run", "why"}, rows, format));
 }
 

@@ -94,7 +94,7 @@ std::vector<const Setting*> settings_of(const suite::Suite& suite, const suite::
                                  [&](const Setting& other) { return other.key == one.key; });
     if (!own && option_named(verb, one.key) != nullptr) all.push_back(&one);
   }
-  for (const auto& one : entry.settings) all.push_back(&one);
+  for (const auto& setting : entry.settings) all.push_back(&setting);
   return all;
 }
 

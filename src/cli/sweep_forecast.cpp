@@ -179,8 +179,8 @@ void SweepForecast::learn(const core::Case& question, const Json& info) {
 }
 
 const SweepForecast::Known& SweepForecast::known(const Json& spec) const {
-  const auto found = known_.find(spec);
-  if (found != known_.end()) return found->second;
+  const auto it = known_.find(spec);
+  if (it != known_.end()) return it->second;
   const auto bundle = foreseen(spec);  // a batch that a search has come to
   return known_[spec] = {
              .at = plan::work_at(spec), .question = bundle.question, .levels = participants_of(ready_, bundle).names};

@@ -193,8 +193,8 @@ Json about_shards(const std::vector<store::Run>& runs, bool trains) {
 }  // namespace
 
 store::Run join_shards(std::vector<store::Run> runs) {
-  std::sort(runs.begin(), runs.end(), [](const store::Run& one, const store::Run& other) {
-    return std::tuple(shard_of(one).number, one.started) < std::tuple(shard_of(other).number, other.started);
+  std::sort(runs.begin(), runs.end(), [](const store::Run& run, const store::Run& other) {
+    return std::tuple(shard_of(run).number, run.started) < std::tuple(shard_of(other).number, other.started);
   });
   const bool trains = lookup::text(runs.front().settings, "verb") == "train";
   std::vector<std::string> notes;

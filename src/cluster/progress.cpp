@@ -118,12 +118,13 @@ ShardProgress progress_of_shard(const SharedFolder& folder, int shard, const std
   ShardProgress out;
   out.number = shard;
   out.parts = parts_of(folder, shard);
-  for (const auto& one : folder.submissions)
-    if (std::find(one.shards.begin(), one.shards.end(), shard) != one.shards.end()) out.job = one.job;
+  for (const auto& submission : folder.submissions)
+    if (std::find(submission.shards.begin(), submission.shards.end(), shard) != submission.shards.end())
+      out.job = submission.job;
   out.sent = !out.job.empty();
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [&](const Task& task) { return task.job == out.job && task.number == shard; });
-  const auto* task = found == tasks.end() ? nullptr : &*found;
+  const auto it = std::find_if(tasks.begin(), tasks.end(),
+                               [&](const Task& task) { return task.job == out.job && task.number == shard; });
+  const auto* task = it == tasks.end() ? nullptr : &*it;
   if (out.sent) out.end = judge_task(task, tail_of(folder.end_of(shard)), tail_of(folder.log_of(shard)));
   if (out.end.state == TaskState::failed && !there_is(folder.log_of(shard)))
     out.end.why = fmt::format("it left no log: does its node see {}?", folder.path.string());
@@ -186,7 +187,7 @@ std::vector<int> Progress::missing() const {
 Progress progress_of(const SharedFolder& folder) {
   Progress all;
   std::vector<std::string> jobs;
-  for (const auto& one : folder.submissions) jobs.push_back(one.job);
+  for (const auto& submission : folder.submissions) jobs.push_back(submission.job);
   auto tasks = tasks_of(jobs);
   if (!tasks) {
     all.queue_known = false;

@@ -81,8 +81,8 @@ Result<SharedFolder> read_shared_folder(const fs::path& path) {
 
 Result<void> write_shared_folder(const SharedFolder& folder) {
   Json submissions = Json::array();
-  for (const auto& one : folder.submissions)
-    submissions.push_back({{"job", one.job}, {"sent", one.sent}, {"shards", one.shards}});
+  for (const auto& submission : folder.submissions)
+    submissions.push_back({{"job", submission.job}, {"sent", submission.sent}, {"shards", submission.shards}});
   const Json all{{"format", kFormat},         {"verb", folder.verb},       {"id", folder.id},
                  {"shards", folder.shards},   {"parts", folder.parts},     {"order_seed", folder.order_seed},
                  {"command", folder.command}, {"submissions", submissions}};

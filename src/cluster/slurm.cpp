@@ -129,9 +129,9 @@ bool is_under_way(TaskState state) {
 TaskState state_from_slurm(std::string_view word) {
   word = trimmed(word);
   word = word.substr(0, word.find_first_of(" +"));  // "CANCELLED by 1000", "CANCELLED+"
-  const auto found =
-      std::find_if(kStates.begin(), kStates.end(), [&](const NamedState& one) { return one.name == word; });
-  return found == kStates.end() ? TaskState::unknown : found->state;
+  const auto it = std::find_if(kStates.begin(), kStates.end(),
+                               [&](const NamedState& named_state) { return named_state.name == word; });
+  return it == kStates.end() ? TaskState::unknown : it->state;
 }
 
 TaskState state_from_log(std::string_view log) {

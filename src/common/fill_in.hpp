@@ -12,9 +12,9 @@ inline std::string fill_in(const std::string& text, const std::map<std::string, 
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const auto close = text[at] == '@' ? text.find('@', at + 1) : std::string::npos;
-    const auto found = close == std::string::npos ? values.end() : values.find(text.substr(at + 1, close - at - 1));
-    out += found == values.end() ? std::string(1, text[at]) : found->second;
-    at = found == values.end() ? at + 1 : close + 1;
+    const auto it = close == std::string::npos ? values.end() : values.find(text.substr(at + 1, close - at - 1));
+    out += it == values.end() ? std::string(1, text[at]) : it->second;
+    at = it == values.end() ? at + 1 : close + 1;
   }
   return out;
 }

@@ -18,9 +18,9 @@ const Json& at(const Json& node, std::string_view path) {
     const std::string key(path.substr(0, dot));
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
     if (!here->is_object()) return kNull;
-    const auto found = here->find(key);
-    if (found == here->end()) return kNull;
-    here = &*found;
+    const auto it = here->find(key);
+    if (it == here->end()) return kNull;
+    here = &*it;
   }
   return *here;
 }

@@ -64,8 +64,8 @@ std::string shown(const Json& value) {
 
 const Json& field(const Json& object, std::string_view key) {
   if (!object.is_object()) return none;
-  const auto found = object.find(key);
-  return found == object.end() ? none : *found;
+  const auto it = object.find(key);
+  return it == object.end() ? none : *it;
 }
 
 std::string text_or(const Json& object, std::string_view key, std::string otherwise) {
@@ -111,8 +111,8 @@ void Fields::complain(const char* key, const Json& got, const std::string& allow
 }
 
 const Json* Fields::find(const char* key, const std::string& allowed) {
-  const auto found = object_.find(key);
-  if (found != object_.end()) return &*found;
+  const auto it = object_.find(key);
+  if (it != object_.end()) return &*it;
   if (!allowed.empty())
     fail_with(fmt::format("{}: the field \"{}\" is missing; allowed is {}", where_, key, allowed), hint_);
   return nullptr;

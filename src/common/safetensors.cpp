@@ -395,8 +395,8 @@ Result<SafeTensors> SafeTensors::map(const std::filesystem::path& path) {
 }
 
 const TensorView* SafeTensors::find(std::string_view name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : &found->second;
+  const auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
 }
 
 std::vector<std::string> SafeTensors::names() const {

@@ -35,9 +35,9 @@ std::vector<Lifetime> lifetimes_of(const Program& program) {
 
 std::int64_t most_at_once(const std::vector<Lifetime>& lifetimes) {
   std::map<int, std::int64_t> change;
-  for (const auto& one : lifetimes) {
-    change[one.first] += one.bytes;
-    change[one.last + 1] -= one.bytes;
+  for (const auto& lifetime : lifetimes) {
+    change[lifetime.first] += lifetime.bytes;
+    change[lifetime.last + 1] -= lifetime.bytes;
   }
   std::int64_t now = 0, most = 0;
   for (const auto& [step, bytes] : change) most = std::max(most, now += bytes);

@@ -25,8 +25,8 @@ bool drops(const graph::Node& node) {
   return node.find("train") != nullptr && node.flag("train") && node.number("p") > 0;
 }
 
-bool is_self(const graph::Argument& one) {
-  return one.kind == graph::Argument::Kind::tensor && (one.name == "self" || one.name == "input");
+bool is_self(const graph::Argument& argument) {
+  return argument.kind == graph::Argument::Kind::tensor && (argument.name == "self" || argument.name == "input");
 }
 
 bool is_view(const graph::Graph& graph, const graph::Node& node) {

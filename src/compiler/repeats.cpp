@@ -27,7 +27,7 @@ void add_once(std::vector<int>& to, int one) {
 
 bool is_effect(const Program& program, int value) {
   return std::any_of(program.graph.updates.begin(), program.graph.updates.end(),
-                     [&](const auto& one) { return one.value == value; });
+                     [&](const auto& update) { return update.value == value; });
 }
 
 // A layer with a sum accumulates in place where its summand dies, and may then round otherwise than where it does not.
@@ -56,12 +56,12 @@ void read_mask(Step& step) {
 // The first step that changes each storage; the number of steps: none does.
 std::vector<int> changes_of(const Program& program, const std::vector<int>& producer) {
   std::map<std::string, int> by_name;
-  for (const auto& one : program.graph.updates) by_name[one.name] = producer[at(one.value)];
+  for (const auto& update : program.graph.updates) by_name[update.name] = producer[at(update.value)];
   std::vector<int> changed(program.places.size(), static_cast<int>(program.steps.size()));
   for (const auto* list : {&program.graph.parameters, &program.graph.buffers})
     for (const auto& one : *list)
-      if (const auto found = by_name.find(one.name); found != by_name.end())
-        changed[at(program.place(one.value).storage)] = found->second;
+      if (const auto it = by_name.find(one.name); it != by_name.end())
+        changed[at(program.place(one.value).storage)] = it->second;
   return changed;
 }
 
@@ -171,8 +171,8 @@ bool Repeats::profile(const Choice& choice, Profile& into) const {
     const auto& turn = into.turns[t];
     const auto& call = calls_[at(turn.step)];
     for (const int one : turn.again ? call.reads_again : call.reads) into.last[read(turn, one)] = static_cast<int>(t);
-    for (const int one : turn.again ? call.gives_again : call.writes) {
-      const auto own = at(one) + (turn.again ? count : 0);
+    for (const int write : turn.again ? call.gives_again : call.writes) {
+      const auto own = at(write) + (turn.again ? count : 0);
       into.first[own] = into.last[own] = static_cast<int>(t);
     }
   }
@@ -206,7 +206,7 @@ Program Repeats::program_with(const Choice& choice) const {
   static_cast<void>(turns_of(choice, turns));
   std::map<int, int> now;  // values that were given again
   const auto renew = [&](int& value) {
-    if (const auto found = now.find(value); found != now.end()) value = found->second;
+    if (const auto it = now.find(value); it != now.end()) value = it->second;
   };
   for (const auto& turn : turns) {
     const Step& original = p_.steps[at(turn.step)];

@@ -29,8 +29,9 @@ class Rewriter {
  public:
   Rewriter(graph::TrainingGraph training, std::int64_t block)
       : training_(std::move(training)), graph_(training_.graph), block_(block) {
-    for (const auto& one : training_.gradients) gradient_of_[one.value].push_back(parameter_named(one.name));
-    for (const auto& one : graph_.updates) update_of_[one.value] = one;
+    for (const auto& gradient : training_.gradients)
+      gradient_of_[gradient.value].push_back(parameter_named(gradient.name));
+    for (const auto& update : graph_.updates) update_of_[update.value] = update;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       for (const auto& argument : graph_.nodes[n].args)
         for (const int value : argument.values) last_reader_[value] = n;
@@ -65,8 +66,8 @@ class Rewriter {
   static graph::Shape no_elements() { return {0}; }
 
   int parameter_named(const std::string& name) const {
-    for (const auto& one : graph_.parameters)
-      if (one.name == name) return one.value;
+    for (const auto& parameter : graph_.parameters)
+      if (parameter.name == name) return parameter.value;
     throw NoStep{"a gradient of no parameter"};
   }
   std::string name_of_weight(int value) const {
@@ -119,17 +120,17 @@ class Rewriter {
 
   // The gradient is read by nothing but the update of one parameter, and nothing reads that parameter later.
   bool only_updates(int gradient, int parameter) const {
-    const auto found = gradient_of_.find(gradient);
+    const auto it = gradient_of_.find(gradient);
     const auto read = last_reader_.find(parameter);
-    return found != gradient_of_.end() && found->second == std::vector<int>{parameter} &&
+    return it != gradient_of_.end() && it->second == std::vector<int>{parameter} &&
            graph_.value(gradient).consumers.empty() && (read == last_reader_.end() || read->second <= now_);
   }
 
   // Gradients that are complete wait until nothing reads their parameter any more.
   void update_what_is_free() {
     for (const int output : graph_.nodes[now_].outputs)
-      if (const auto found = gradient_of_.find(output); found != gradient_of_.end() && !done_.contains(output))
-        for (const int parameter : found->second) waiting_.emplace_back(output, parameter);
+      if (const auto it = gradient_of_.find(output); it != gradient_of_.end() && !done_.contains(output))
+        for (const int parameter : it->second) waiting_.emplace_back(output, parameter);
     std::erase_if(waiting_, [&](const auto& pair) {
       const auto [gradient, parameter] = pair;
       const auto read = last_reader_.find(parameter);
@@ -263,9 +264,9 @@ class Rewriter {
     std::vector<bool> trains{false, false};
     int shift = -1;
     for (const std::size_t i : {1, 2}) {
-      const auto found = gradient_of_.find(outputs[i]);
-      if (!wanted.at(i) || found == gradient_of_.end()) continue;
-      const int parameter = found->second.front();
+      const auto it = gradient_of_.find(outputs[i]);
+      if (!wanted.at(i) || it == gradient_of_.end()) continue;
+      const int parameter = it->second.front();
       if (!only_updates(outputs[i], parameter)) continue;
       if (i == 2) shift = parameter;
       trains[i - 1] = true;
@@ -294,10 +295,10 @@ class Rewriter {
   void hardtanh_backward() {
     const double low = node_.number("min_val"), high = node_.number("max_val");
     int read = node_.tensor("self");
-    for (const auto& one : nodes_)
-      if (one.operation() == "hardtanh" && one.tensor("self") == read && one.number("min_val") == low &&
-          one.number("max_val") == high) {
-        read = one.outputs.front();
+    for (const auto& node : nodes_)
+      if (node.operation() == "hardtanh" && node.tensor("self") == read && node.number("min_val") == low &&
+          node.number("max_val") == high) {
+        read = node.outputs.front();
         break;
       }
     clamp_backward(read, low, high);
@@ -379,7 +380,7 @@ Result<Program> lower_training(graph::TrainingGraph training, std::int64_t block
   auto program = lower(std::move(training.graph), block);
   if (!program) return program;
   for (auto& step : program->steps)
-    if (const auto found = phases.find(step.node.name); found != phases.end()) step.phase = found->second;
+    if (const auto it = phases.find(step.node.name); it != phases.end()) step.phase = it->second;
   return program;
 }
 

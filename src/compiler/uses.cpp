@@ -63,12 +63,12 @@ Result<void> settle(Program& program) {
     place = Place{Place::In::none, place.layout, *bytes, static_cast<int>(v), -1};
   }
   const auto& g = program.graph;
-  for (const auto& one : g.inputs) program.place(one.value).in = Place::In::caller;
+  for (const auto& input : g.inputs) program.place(input.value).in = Place::In::caller;
   for (const auto* list : {&g.parameters, &g.buffers, &g.constants})
     for (const auto& one : *list) program.place(one.value).in = Place::In::weights;
   for (const auto& step : program.steps) settle_outputs(program, step);
-  for (const auto& one : g.outputs) {
-    const int storage = program.place(one.value).storage;
+  for (const auto& output : g.outputs) {
+    const int storage = program.place(output.value).storage;
     if (program.place(storage).in != Place::In::arena) continue;  // own_outputs has not seen it yet
     for (auto& place : program.places)
       if (place.storage == storage) place.in = Place::In::caller;

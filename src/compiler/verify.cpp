@@ -54,7 +54,7 @@ class Verifier {
         given_.insert(p_.place(one.value).storage);
       }
     if (g.mode == graph::Mode::train)
-      for (const auto& one : g.updates) changes_[one.value] = storage_named(one.name);
+      for (const auto& update : g.updates) changes_[update.value] = storage_named(update.name);
     bool running = false;
     for (const auto& step : p_.steps) {
       need(!running || step.when == When::run, "{} is of load and comes after one of the run", where(step));
@@ -191,15 +191,16 @@ class Verifier {
 
   void ends() const {
     std::set<int> seen;
-    for (const auto& one : p_.graph.outputs) {
-      need(readable(one.value), "output '{}' is not written, or written over", one.name);
-      const auto& place = p_.place(one.value);
+    for (const auto& output : p_.graph.outputs) {
+      need(readable(output.value), "output '{}' is not written, or written over", output.name);
+      const auto& place = p_.place(output.value);
       need(place.in == Place::In::caller && place.layout == Layout::plain,
-           "output '{}' is not plain in the caller's memory", one.name);
+           "output '{}' is not plain in the caller's memory", output.name);
       need(!given_.contains(place.storage) && seen.insert(place.storage).second,
-           "output '{}' shares its storage with an input or an output", one.name);
+           "output '{}' shares its storage with an input or an output", output.name);
     }
-    for (const auto& one : p_.graph.updates) need(readable(one.value), "the update of '{}' is written over", one.name);
+    for (const auto& update : p_.graph.updates)
+      need(readable(update.value), "the update of '{}' is written over", update.name);
   }
 
   const Program& p_;

@@ -70,12 +70,12 @@ class FolderReader : public Reader {
   Result<void> read(Part part, std::size_t i, std::span<std::uint8_t> image, LabelPlace label) const override {
     const auto& path = images_[index_of(part)][i];
     const auto name = class_of(path);
-    const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
-    if (found == classes_.end() || *found != name)
+    const auto it = std::lower_bound(classes_.begin(), classes_.end(), name);
+    if (it == classes_.end() || *it != name)
       return fail(fmt::format("{}: class '{}', of which there is no training image", (root_ / path).string(),
                               escape::one_line(name)),
                   "every class needs training images");
-    *label.label = found - classes_.begin();
+    *label.label = it - classes_.begin();
     return read_photo(root_ / path, options_, image);
   }
 

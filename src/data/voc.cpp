@@ -206,12 +206,12 @@ class VocReader : public Reader {
     const auto objects = STRATA_TRY(parse_voc_objects(as_text(bytes), path.string()));
     if (objects.empty()) return fail(fmt::format("{}: no object in it, and so no class", path.string()), voc_hint);
     const auto& classes = find_entry(set_)->classes;
-    const auto found = std::find(classes.begin(), classes.end(), objects.front());
-    if (found == classes.end())
+    const auto it = std::find(classes.begin(), classes.end(), objects.front());
+    if (it == classes.end())
       return fail(fmt::format("{}: the first object is '{}'; allowed: {}", path.string(), short_name(objects.front()),
                               fmt::join(classes, ", ")),
                   voc_hint);
-    return found - classes.begin();
+    return it - classes.begin();
   }
 
   std::string set_;

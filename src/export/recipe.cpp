@@ -37,12 +37,12 @@ class Filler {
     std::string out;
     for (std::size_t at = 0; at < text.size();) {
       const auto close = text[at] == '{' ? text.find('}', at) : std::string::npos;
-      const auto found = close == std::string::npos ? values_.end() : values_.find(text.substr(at + 1, close - at - 1));
-      if (found == values_.end()) {
+      const auto it = close == std::string::npos ? values_.end() : values_.find(text.substr(at + 1, close - at - 1));
+      if (it == values_.end()) {
         out += text[at++];
         continue;
       }
-      out += quoted ? escape::shell_word(found->second) : found->second;
+      out += quoted ? escape::shell_word(it->second) : it->second;
       at = close + 1;
     }
     return out;

@@ -58,25 +58,28 @@ ValueNames::ValueNames(const compiler::Program& program, const std::set<std::str
         names.unique(program.graph.values[i].name + (generic.contains(static_cast<int>(i)) ? "_at_load" : "")));
   std::set<std::string> changed;  // by a training step
   if (program.graph.mode == graph::Mode::train)
-    for (const auto& one : program.graph.updates) changed.insert(one.name);
-  const auto add_file = [&](const graph::Named& one, const std::string& kind) {
-    const auto& value = program.value(one.value);
+    for (const auto& update : program.graph.updates) changed.insert(update.name);
+  const auto add_file = [&](const graph::Named& named, const std::string& kind) {
+    const auto& value = program.value(named.value);
     const bool is_list = value.type == graph::Type::int64;
-    files_[one.value] =
+    files_[named.value] =
         fmt::format("p.{}({}, {})",
                     !is_list             ? kind
                     : kind == "constant" ? "constant_rows"
                                          : "rows",
-                    escape::cpp_string(one.name), is_list ? std::to_string(value.elements()) : braces(value.shape));
+                    escape::cpp_string(named.name), is_list ? std::to_string(value.elements()) : braces(value.shape));
   };
-  for (const auto& one : program.graph.parameters) add_file(one, changed.contains(one.name) ? "parameter" : "weight");
-  for (const auto& one : program.graph.buffers)
-    add_file(one, in_constants.contains(one.name) ? "constant" : changed.contains(one.name) ? "buffer" : "weight");
-  for (const auto& one : program.graph.constants) add_file(one, "constant");
+  for (const auto& parameter : program.graph.parameters)
+    add_file(parameter, changed.contains(parameter.name) ? "parameter" : "weight");
+  for (const auto& buffer : program.graph.buffers)
+    add_file(buffer, in_constants.contains(buffer.name) ? "constant"
+                     : changed.contains(buffer.name)    ? "buffer"
+                                                        : "weight");
+  for (const auto& constant : program.graph.constants) add_file(constant, "constant");
   int number = 0;
-  for (const auto& one : program.graph.inputs) inputs_.emplace(program.place(one.value).storage, number++);
+  for (const auto& input : program.graph.inputs) inputs_.emplace(program.place(input.value).storage, number++);
   number = 0;
-  for (const auto& one : program.graph.outputs) outputs_.emplace(program.place(one.value).storage, number++);
+  for (const auto& output : program.graph.outputs) outputs_.emplace(program.place(output.value).storage, number++);
 }
 
 bool ValueNames::is_weight(int value) const {

@@ -54,7 +54,7 @@ std::string listed(const compiler::Program& program, const std::vector<graph::Na
 
 std::int64_t parameters_of(const compiler::Program& program) {
   std::int64_t elements = 0;
-  for (const auto& one : program.graph.parameters) elements += program.value(one.value).elements();
+  for (const auto& parameter : program.graph.parameters) elements += program.value(parameter.value).elements();
   return elements;
 }
 
@@ -78,8 +78,8 @@ std::string state_of(const compiler::Program& program) {
   std::set<std::string> counts;
   for (const auto& step : program.steps)
     if (step.node.operation() == "strata.count")
-      for (const auto& one : program.graph.buffers)
-        if (one.value == step.node.tensor("buffer")) counts.insert(one.name);
+      for (const auto& buffer : program.graph.buffers)
+        if (buffer.value == step.node.tensor("buffer")) counts.insert(buffer.name);
   bool first = true;
   for (const auto* list : {&program.graph.parameters, &program.graph.buffers})
     for (const auto& one : *list) {
@@ -172,8 +172,8 @@ Result<std::set<std::string>> buffers_in_constants(const compiler::Program& prog
   std::set<std::string> names;
   if (program.graph.buffers.empty()) return names;
   const auto weights = STRATA_TRY(SafeTensors::map(bundle / "weights" / "timed.safetensors"));
-  for (const auto& one : program.graph.buffers)
-    if (weights.find(one.name) == nullptr) names.insert(one.name);
+  for (const auto& buffer : program.graph.buffers)
+    if (weights.find(buffer.name) == nullptr) names.insert(buffer.name);
   return names;
 }
 
@@ -284,7 +284,7 @@ Values cpp_values(const Subject& subject) {
   const auto images = normalisation(subject.program).value_or(Normalisation{{0}, {1}});
   const auto literals = [](const std::vector<double>& numbers) {
     std::vector<std::string> all;
-    for (const double one : numbers) all.push_back(float_literal(one));
+    for (const double number : numbers) all.push_back(float_literal(number));
     return fmt::format("{}", fmt::join(all, ", "));
   };
   return {{"namespace", subject.space}, {"mean", literals(images.mean)}, {"deviation", literals(images.deviation)}};

@@ -91,8 +91,8 @@ Result<std::set<std::string>> kit_files(const std::filesystem::path& kit, const 
     if (std::any_of(one.functions.begin(), one.functions.end(), [&](auto name) { return calls(code, name); }))
       add_source(std::string(one.name), files);
   std::vector<std::string> open(files.begin(), files.end());
-  for (const auto& one : includes)
-    if (files.insert(one).second) open.push_back(one);
+  for (const auto& include : includes)
+    if (files.insert(include).second) open.push_back(include);
   while (!open.empty()) {
     const auto text = read_text(kit / open.back());
     open.pop_back();

@@ -100,7 +100,7 @@ class Writer {
       taken_.unique(word);
     for (const auto* list : {&graph.parameters, &graph.buffers, &graph.constants})
       for (const auto& one : *list) names_[static_cast<std::size_t>(one.value)] = taken_.unique(one.name);
-    for (const auto& one : graph.inputs) names_[static_cast<std::size_t>(one.value)] = taken_.unique(one.name);
+    for (const auto& input : graph.inputs) names_[static_cast<std::size_t>(input.value)] = taken_.unique(input.name);
     for (const auto& node : graph.nodes)
       for (const int value : node.outputs)
         names_[static_cast<std::size_t>(value)] = taken_.unique(graph.value(value).name);
@@ -142,7 +142,7 @@ class Writer {
       file += fmt::format("    const at::Tensor& {} = inputs[{}];\n", name(graph_.inputs[i].value), i);
     file += calls + updates();
     std::vector<std::string> results;
-    for (const auto& one : graph_.outputs) results.push_back(name(one.value));
+    for (const auto& output : graph_.outputs) results.push_back(name(output.value));
     file += fmt::format(
         "    return {{{}}};\n  }}\n}};\n\n}}  // namespace\n\nAtenNetwork* make_generated_network() {{\n  return new "
         "Generated;\n}}\n",

@@ -55,10 +55,10 @@ namespace {
 using Tensors = std::vector<std::pair<std::string, TensorView>>;
 
 Result<void> add_inputs(Tensors& tensors, const graph::Graph& graph, const SafeTensors& inputs) {
-  for (const auto& one : graph.inputs) {
-    const auto* found = inputs.find("0/" + one.name);
-    if (found == nullptr) return lacks(inputs, "0/" + one.name);
-    tensors.emplace_back("input/" + one.name, *found);
+  for (const auto& input : graph.inputs) {
+    const auto* found = inputs.find("0/" + input.name);
+    if (found == nullptr) return lacks(inputs, "0/" + input.name);
+    tensors.emplace_back("input/" + input.name, *found);
   }
   return {};
 }
@@ -88,13 +88,13 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
   Tensors tensors;
   STRATA_TRY(add_inputs(tensors, graph, inputs));
   Kept kept;
-  for (const auto& one : graph.outputs) {
-    const auto* found = reference.find("f64/0/" + one.name);
-    if (found == nullptr) return lacks(reference, "f64/0/" + one.name);
+  for (const auto& output : graph.outputs) {
+    const auto* found = reference.find("f64/0/" + output.name);
+    if (found == nullptr) return lacks(reference, "f64/0/" + output.name);
     const auto wanted = to_doubles(*found);
-    kept.add(tensors, "output/" + one.name, wanted, found->shape);
-    kept.add(tensors, "bound/" + one.name, {strict * envelope(runs, one.name, wanted, least_envelope_in(precision))},
-             {});
+    kept.add(tensors, "output/" + output.name, wanted, found->shape);
+    kept.add(tensors, "bound/" + output.name,
+             {strict * envelope(runs, output.name, wanted, least_envelope_in(precision))}, {});
   }
   return write_safetensors(file, tensors);
 }

@@ -92,10 +92,10 @@ class StageWriter {
   // The load steps that a step needs, each after what it needs itself.
   void needed_by(const Step& step, std::vector<int>& into) const {
     for (const int value : compiler::operands_of(step)) {
-      const auto found = made_by_.find(program_.place(value).storage);
-      if (found == made_by_.end() || std::find(into.begin(), into.end(), found->second) != into.end()) continue;
-      needed_by(program_.steps[static_cast<std::size_t>(found->second)], into);
-      into.push_back(found->second);
+      const auto it = made_by_.find(program_.place(value).storage);
+      if (it == made_by_.end() || std::find(into.begin(), into.end(), it->second) != into.end()) continue;
+      needed_by(program_.steps[static_cast<std::size_t>(it->second)], into);
+      into.push_back(it->second);
     }
   }
 
@@ -158,13 +158,13 @@ class StageWriter {
   }
 
   Result<void> emit(const Step& step) {
-    const auto found = operations().find(step.node.operation());
-    if (found == operations().end())
+    const auto it = operations().find(step.node.operation());
+    if (it == operations().end())
       return fail(fmt::format("no operation {} ({})", step.node.operation(), compiler::where(step)), "",
                   Exit::environment);
     Emitter emitter(program_, names_, step);
     try {
-      found->second(emitter);
+      it->second(emitter);
     } catch (const Unsupported& refused) {
       return fail(fmt::format("{}: {}", compiler::where(step), refused.what()), "", Exit::environment);
     } catch (const graph::ArgumentError& refused) {

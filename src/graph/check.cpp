@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto most = std::numeric_limits<std::int64_t>::max();
 
-std::string text_of(const Described& one) {
-  return fmt::format("{} {}", name_of(one.type), to_string(one.shape));
+std::string text_of(const Described& described) {
+  return fmt::format("{} {}", name_of(described.type), to_string(described.shape));
 }
 
 void check_outputs(const Operation& operation, const Call& call) {

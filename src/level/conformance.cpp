@@ -22,8 +22,8 @@ namespace strata::level {
 namespace fs = std::filesystem;
 
 std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
 tl::unexpected<std::string> because(std::string why) {

@@ -28,8 +28,8 @@ std::int64_t monotonic_ns() {
 }
 
 bool is_count(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() && found->get<double>() >= 0;
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() && it->get<double>() >= 0;
 }
 
 // The settings that the ledger compares (docs/protocol.md, load).

@@ -416,12 +416,12 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
     std::string text;
     for (std::size_t at = 0; at < argument.size();) {
       const std::size_t close = argument[at] == '{' ? argument.find('}', at) : std::string::npos;
-      const auto found =
+      const auto it =
           close == std::string::npos ? meaning.end() : meaning.find(argument.substr(at + 1, close - at - 1));
-      if (found == meaning.end()) {
+      if (it == meaning.end()) {
         text += argument[at++];
       } else {
-        text += found->second;  // never looked at again: a folder may have braces in its name
+        text += it->second;  // never looked at again: a folder may have braces in its name
         at = close + 1;
       }
     }

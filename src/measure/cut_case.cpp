@@ -14,20 +14,20 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
   CutCase cut;
   if (!setting.resumed) return cut;
   const auto& cases = setting.resumed->cases;
-  const auto found = std::find_if(cases.begin(), cases.end(), [&](const auto& one) { return one.key == now.key; });
-  if (found == cases.end()) return cut;
-  if (found->network != now.network)
+  const auto it = std::find_if(cases.begin(), cases.end(), [&](const auto& one) { return one.key == now.key; });
+  if (it == cases.end()) return cut;
+  if (it->network != now.network)
     return fail(fmt::format("{}: the network is not the one that run {} began with", now.id, setting.run_id),
                 "compare it in a run of its own");
   cut.trains_ = now.question.recipe && now.question.recipe->training;
   if (cut.trains_) {  // its epochs are kept; only what is said anew goes
-    cut.stored_ = &*found;
+    cut.stored_ = &*it;
     STRATA_TRY(store.drop_warnings(setting.run_id, now.key));
     return cut;
   }
   const auto stored = STRATA_TRY(store.restarts(setting.run_id, now.key));
   if (!setting.options.tuned) {
-    cut.stored_ = &*found;
+    cut.stored_ = &*it;
     for (const auto& loads : stored) cut.loads_.push_back(loads_of(loads));
   }
   STRATA_TRY(store.cut_case(setting.run_id, now.key, cut.restarts()));

@@ -67,15 +67,15 @@ std::vector<probe::Load> loads_of(const store::Json& stored) {
 
 LoadFacts load_of(const store::Case& one) {
   LoadFacts facts;
-  const auto found = one.trust.is_object() ? one.trust.find("load") : one.trust.end();
-  if (!one.trust.is_object() || found == one.trust.end() || !found->is_object()) return facts;
-  facts.begin = share_of(*found, "begin");
-  if (const auto others = share_of(*found, "others"))
-    facts.during = probe::Load{*others, share_of(*found, "steal").value_or(0), 0};
-  if (const auto restarts = found->find("restarts"); restarts != found->end() && restarts->is_array())
+  const auto it = one.trust.is_object() ? one.trust.find("load") : one.trust.end();
+  if (!one.trust.is_object() || it == one.trust.end() || !it->is_object()) return facts;
+  facts.begin = share_of(*it, "begin");
+  if (const auto others = share_of(*it, "others"))
+    facts.during = probe::Load{*others, share_of(*it, "steal").value_or(0), 0};
+  if (const auto restarts = it->find("restarts"); restarts != it->end() && restarts->is_array())
     for (const auto& one_share : *restarts)
       if (one_share.is_number()) facts.restarts.push_back(one_share.get<double>());
-  if (const auto other = found->find("other_run"); other != found->end() && other->is_number_integer())
+  if (const auto other = it->find("other_run"); other != it->end() && other->is_number_integer())
     facts.other_run = other->get<int>();
   return facts;
 }

@@ -47,9 +47,9 @@ Result<Json> limits_of(const core::Case& question, const Json& machine, double b
 }
 
 std::optional<double> flops_of(const Json& bundle) {
-  const auto found = bundle.find("flops");
-  if (found == bundle.end() || !found->is_number() || found->get<double>() <= 0) return std::nullopt;
-  return found->get<double>();
+  const auto it = bundle.find("flops");
+  if (it == bundle.end() || !it->is_number() || it->get<double>() <= 0) return std::nullopt;
+  return it->get<double>();
 }
 
 std::vector<std::string> uncounted_of(const Json& bundle) {

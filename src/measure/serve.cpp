@@ -61,8 +61,8 @@ class Serving {
     if (static_cast<std::size_t>(plan.threads) <= cores.size())
       cpus_.assign(cores.begin(), cores.begin() + plan.threads);
   }
-  void in_threads(Served& one, int repetition);
-  void in_processes(Served& one, int repetition);
+  void in_threads(Served& served, int repetition);
+  void in_processes(Served& served, int repetition);
 
  private:
   Try<std::unique_ptr<Session>> start(const Participant& participant);
@@ -201,7 +201,7 @@ Try<std::optional<Json>> Serving::serve_once(const Participant& participant,
     cpu_ns += answer.cpu_ns.value_or(0);
   }
   if (wrong) return tl::unexpected(*wrong);
-  for (const auto& one : clients) requests += one.requests;
+  for (const auto& client : clients) requests += client.requests;
   const auto together = stats::in_common(clients);
   if (!together) return std::nullopt;
   return Json{{"requests_per_s", together->requests_per_s},
@@ -211,20 +211,20 @@ Try<std::optional<Json>> Serving::serve_once(const Participant& participant,
 }
 
 // One process; from few clients to many, so that memory grows as it would.
-void Serving::in_threads(Served& one, int repetition) {
+void Serving::in_threads(Served& served, int repetition) {
   std::vector<std::unique_ptr<Session>> session;
-  for (auto& point : one.points) {
+  for (auto& point : served.points) {
     if (point.processes || point.state != State::measured || interrupted()) continue;
-    say(*one.participant, point, repetition);
+    say(*served.participant, point, repetition);
     if (session.empty()) {
-      auto started = start(*one.participant);
+      auto started = start(*served.participant);
       if (!started) {
         point.fail(started.error());
         continue;
       }
       session.push_back(std::move(*started));
     }
-    auto measured = measure(*one.participant, session, point);
+    auto measured = measure(*served.participant, session, point);
     if (measured)
       point.repetitions.push_back(std::move(*measured));
     else if (!interrupted())
@@ -234,11 +234,11 @@ void Serving::in_threads(Served& one, int repetition) {
   if (!session.empty() && !interrupted()) session.front()->end();
 }
 
-void Serving::in_processes(Served& one, int repetition) {
-  for (auto& point : one.points) {
+void Serving::in_processes(Served& served, int repetition) {
+  for (auto& point : served.points) {
     if (!point.processes || point.state != State::measured || interrupted()) continue;
-    say(*one.participant, point, repetition);
-    const auto needed = static_cast<double>(one.participant->peak_bytes) * point.clients,
+    say(*served.participant, point, repetition);
+    const auto needed = static_cast<double>(served.participant->peak_bytes) * point.clients,
                free = static_cast<double>(probe::memory().available_bytes);
     if (needed > 0.85 * free) {
       point.fail(
@@ -249,7 +249,7 @@ void Serving::in_processes(Served& one, int repetition) {
     }
     std::vector<std::unique_ptr<Session>> sessions;
     for (int i = 0; i < point.clients && point.state == State::measured && !interrupted(); ++i) {
-      auto started = start(*one.participant);
+      auto started = start(*served.participant);
       if (!started) {
         point.fail(started.error());
       } else {
@@ -258,7 +258,7 @@ void Serving::in_processes(Served& one, int repetition) {
       }
     }
     if (point.state != State::measured || interrupted()) continue;
-    auto measured = measure(*one.participant, sessions, point);
+    auto measured = measure(*served.participant, sessions, point);
     if (measured)
       point.repetitions.push_back(std::move(*measured));
     else if (!interrupted())
@@ -266,9 +266,9 @@ void Serving::in_processes(Served& one, int repetition) {
   }
 }
 
-Json record(const Served& one, const ServePlan& plan, bool& failed) {
+Json record(const Served& served, const ServePlan& plan, bool& failed) {
   Json points = Json::array();
-  for (const auto& point : one.points) {
+  for (const auto& point : served.points) {
     State state = point.state;
     std::string reason = point.reason;
     if (state == State::measured && point.repetitions.empty())

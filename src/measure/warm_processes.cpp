@@ -6,11 +6,11 @@
 namespace strata::measure {
 
 Try<std::unique_ptr<Session>> WarmProcesses::open(const Job& job, const std::vector<int>& cpus) {
-  const auto found =
+  const auto it =
       std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& one) { return one->can_serve(job, cpus); });
-  if (found == waiting_.end()) return Session::open(job, cpus);
-  auto session = std::move(*found);
-  waiting_.erase(found);
+  if (it == waiting_.end()) return Session::open(job, cpus);
+  auto session = std::move(*it);
+  waiting_.erase(it);
   session->bind(job);
   return session;
 }

@@ -54,8 +54,8 @@ std::optional<double> PeakModel::foreseen(const std::vector<Measured>& seen, con
 }
 
 std::optional<double> PeakModel::expected(const std::string& level, const core::Case& question, double moving) const {
-  const auto found = groups_.find(group_of(level, question));
-  return found == groups_.end() ? std::nullopt : foreseen(found->second, {moving, 0, question.image_size()});
+  const auto it = groups_.find(group_of(level, question));
+  return it == groups_.end() ? std::nullopt : foreseen(it->second, {moving, 0, question.image_size()});
 }
 
 std::optional<double> PeakModel::worst_error() const {

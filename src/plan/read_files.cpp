@@ -19,8 +19,8 @@ using Json = nlohmann::json;
 namespace {
 
 std::string text_of(const Json& entry, const char* field) {
-  const auto found = entry.is_object() ? entry.find(field) : entry.end();
-  return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+  const auto it = entry.is_object() ? entry.find(field) : entry.end();
+  return it != entry.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 // A large file is hashed once a process; the time of its last change of any kind cannot be set back.
@@ -121,7 +121,8 @@ std::optional<std::string> changes_between(const Json& before, const Json& after
   for (const auto& [key, entry] : earlier)
     if (!entry->contains("absent")) changes.push_back(shown(text_of(*entry, "path"), base) + " is not read any more");
   // what changed says more than what came or went with it
-  std::stable_partition(changes.begin(), changes.end(), [](const auto& one) { return one.ends_with(" changed"); });
+  std::stable_partition(changes.begin(), changes.end(),
+                        [](const auto& change) { return change.ends_with(" changed"); });
   return sentence(changes);
 }
 

@@ -39,19 +39,19 @@ Result<Scale> parse_scale(const std::string& text) {
   for (const auto& part : split(text, ',')) {
     const auto equals = part.find('=');
     const auto name = part.substr(0, equals);
-    const auto found = parts.find(name);
-    if (found == parts.end()) {
+    const auto it = parts.find(name);
+    if (it == parts.end()) {
       const auto near = nearest(name, {"epochs", "images", "repeats"});
       return fail(fmt::format("--scale {}: '{}' is not one of: epochs, repeats, images{}", text, name,
                               near ? fmt::format(" (did you mean '{}'?)", *near) : ""),
                   form, Exit::usage);
     }
-    if (!found->second)
+    if (!it->second)
       return fail(fmt::format("--scale {}: {} is given twice", text, name), "name each once", Exit::usage);
     const auto share = equals == std::string::npos ? std::nullopt : share_of(part.substr(equals + 1));
     if (!share) return fail(fmt::format("--scale {}: no share in '{}'", text, part), form, Exit::usage);
-    *found->second = *share;
-    found->second = nullptr;
+    *it->second = *share;
+    it->second = nullptr;
   }
   return scale;
 }

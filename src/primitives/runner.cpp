@@ -12,8 +12,8 @@ namespace strata::primitives {
 namespace {
 
 const graph::Named* named(const std::vector<graph::Named>& all, std::string_view name) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const graph::Named& one) { return one.name == name; });
-  return found == all.end() ? nullptr : &*found;
+  const auto it = std::find_if(all.begin(), all.end(), [&](const graph::Named& named) { return named.name == name; });
+  return it == all.end() ? nullptr : &*it;
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ Result<void> Runner::load(const std::function<const std::byte*(const std::string
   }
   for (const auto* list : {&graph_.parameters, &graph_.buffers})
     for (const auto& one : *list) library_->bind(one.value, bytes(one.name));
-  for (const auto& one : graph_.constants) library_->bind(one.value, constants->find(one.name)->data);
+  for (const auto& constant : graph_.constants) library_->bind(constant.value, constants->find(constant.name)->data);
   for (const auto& step : steps_.at_load) step->execute();
   return {};
 }

@@ -19,9 +19,9 @@ Result<Trainer> Trainer::make(graph::TrainingGraph training, std::unique_ptr<Pri
 }
 
 Result<void> Trainer::create() {
-  const auto with_name = [](const graph::Named& one, const Result<void>& done) -> Result<void> {
+  const auto with_name = [](const graph::Named& named, const Result<void>& done) -> Result<void> {
     if (done) return {};
-    return fail(fmt::format("'{}': {}", one.name, done.error().what), "", Exit::environment);
+    return fail(fmt::format("'{}': {}", named.name, done.error().what), "", Exit::environment);
   };
   for (const auto* list : {&graph().inputs, &graph().constants})
     for (const auto& one : *list) STRATA_TRY(with_name(one, library_->declare(graph(), one.value)));
@@ -69,7 +69,7 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
   if (!graph().constants.empty()) {
     if (constants == nullptr) return fail("the graph has constants, and no file of them is given");
     STRATA_TRY(graph::check_tensors(graph(), graph().constants, *constants));
-    for (const auto& one : graph().constants) library_->bind(one.value, constants->find(one.name)->data);
+    for (const auto& constant : graph().constants) library_->bind(constant.value, constants->find(constant.name)->data);
   }
   for (const auto* list : {&graph().parameters, &graph().buffers})
     for (const auto& one : *list)
@@ -116,16 +116,16 @@ Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) 
 
 std::vector<graph::Named> Trainer::counts() const {
   std::vector<graph::Named> all;
-  for (const auto& one : graph().buffers)
-    if (const auto& value = graph().value(one.value); value.type == graph::Type::int64 && value.shape.empty())
-      all.push_back(one);
+  for (const auto& buffer : graph().buffers)
+    if (const auto& value = graph().value(buffer.value); value.type == graph::Type::int64 && value.shape.empty())
+      all.push_back(buffer);
   return all;
 }
 
 Result<void> Trainer::load_counts(const SafeTensors& state, const std::string& prefix) {
   std::vector<graph::Named> found;
-  for (const auto& one : counts())
-    if (state.find(prefix + one.name) != nullptr) found.push_back({prefix + one.name, one.value});
+  for (const auto& count : counts())
+    if (state.find(prefix + count.name) != nullptr) found.push_back({prefix + count.name, count.value});
   STRATA_TRY(graph::check_tensors(graph(), found, state));
   for (const auto& one : found) library_->write_kept(one.value, state.find(one.name)->data);
   return {};

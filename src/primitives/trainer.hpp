@@ -50,7 +50,7 @@ class Trainer {
 
   void read_loss(std::byte* into) const { library_->read(training_.loss, into); }
   // A parameter or buffer of the graph, or the optimiser's of a parameter that has them, row-major.
-  void read(const graph::Named& one, std::byte* into) const { library_->read_kept(one.value, into); }
+  void read(const graph::Named& named, std::byte* into) const { library_->read_kept(named.value, into); }
   std::vector<graph::Named> with_buffers() const;
   void read_buffer(const std::string& parameter, std::size_t which, std::byte* into) const;
   const core::Optimiser& optimiser() const { return optimiser_; }

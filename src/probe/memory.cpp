@@ -41,8 +41,8 @@ std::map<std::string, std::uint64_t> kilobyte_lines(const std::string& path) {
 }
 
 std::uint64_t get(const std::map<std::string, std::uint64_t>& values, const char* key) {
-  const auto found = values.find(key);
-  return found == values.end() ? 0 : found->second;
+  const auto it = values.find(key);
+  return it == values.end() ? 0 : it->second;
 }
 
 // The parent of a process by /proc/PID/stat; the command's name may hold spaces and parentheses, so fields count from

@@ -140,11 +140,11 @@ Checks software_checks(const Installation& place) {
         Wanted{"ONNX Runtime", "onnxruntime", "the peer onnxruntime"},
         Wanted{"OpenVINO", "openvino", "the peer openvino"}, Wanted{"scikit-image", "scikit-image", "the photographs"},
         Wanted{"scikit-learn", "scikit-learn", "photographs and digits"}, Wanted{"plotly", "plotly", "the report"}}) {
-    const auto found = packages.find(package);
+    const auto it = packages.find(package);
     const bool own = place.python.empty() || place.python == place.tools_python;
     const bool torch = std::string_view(package).starts_with("torch");
-    if (found != packages.end()) {
-      checks.push_back({"software", name, Standing::ok, found->second, {}, {}});
+    if (it != packages.end()) {
+      checks.push_back({"software", name, Standing::ok, it->second, {}, {}});
     } else if (!(torch && !own)) {  // with --python, PyTorch is theirs
       checks.push_back({"software",
                         name,

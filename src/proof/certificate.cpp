@@ -30,13 +30,13 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
   for (const std::string& set : sets) {
     if (!reference.has_set(set)) continue;
     Line line{title_of(set) + mode, "observed", "not_checked", "", fmt::format("{:.0f}", strict_limit), ""};
-    const auto found = verdicts.find(set);
-    if (found == verdicts.end()) {
+    const auto it = verdicts.find(set);
+    if (it == verdicts.end()) {
       line.detail = "the level's outputs were not taken";
       lines.add(line);
       continue;
     }
-    const OutputVerdict& verdict = found->second;
+    const OutputVerdict& verdict = it->second;
     if (verdict.worst_ratio > 0 || verdict.equal_work())
       line.value = fmt::format("{:.2f} of eager's envelope", verdict.worst_ratio);
     if (verdict.kind == Kind::equal_looser) {
@@ -90,8 +90,8 @@ void add_following(Lines& lines, const Evidence& evidence) {
 // Outputs of two weight sets that match references which differ show that the weights were used.
 void add_weights(Lines& lines, const Reference& reference, const Evidence& evidence) {
   const auto passed = [&](const char* set) {
-    const auto found = evidence.sets.find(set);
-    return found != evidence.sets.end() && found->second.equal_work();
+    const auto it = evidence.sets.find(set);
+    return it != evidence.sets.end() && it->second.equal_work();
   };
   const char* other = core::is_light(reference.bundle()) ? "timed" : "generic2";
   Line line{"weights are used", "observed", "not_checked", "", "2 weight sets", ""};
@@ -211,12 +211,12 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json
     held += wanted->size();
     for (const auto& [name, hash] : hashes) {
       if (changing.contains(name)) continue;
-      const auto found = wanted->find(name);
-      if (found != wanted->end() && found->second == hash)
+      const auto it = wanted->find(name);
+      if (it != wanted->end() && it->second == hash)
         ++equal;
       else if (wrong.empty())
-        wrong = found == wanted->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
-                                       : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
+        wrong = it == wanted->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
+                                    : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
     }
   }
   if (equal == 0 && wrong.empty()) return lines.add(line);

@@ -43,15 +43,15 @@ std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<co
   return impossible_sum(fmt::format("{} iterations took", wall_ns.size()), told, waited_ns);
 }
 
-void ClockEvidence::keep(Least& least, const Timed& one) {
-  const double told = one.told_ns / std::max(1, one.iterations);
-  if (least.iterations != one.iterations) least = {one.iterations, one.untold_ns(), told};
-  least.untold_ns = std::min(least.untold_ns, one.untold_ns());
+void ClockEvidence::keep(Least& least, const Timed& timed) {
+  const double told = timed.told_ns / std::max(1, timed.iterations);
+  if (least.iterations != timed.iterations) least = {timed.iterations, timed.untold_ns(), told};
+  least.untold_ns = std::min(least.untold_ns, timed.untold_ns());
   least.told_ns = std::min(least.told_ns, told);
 }
 
-void ClockEvidence::add(const Timed& one, bool is_long) {
-  keep(is_long ? long_ : short_, one);
+void ClockEvidence::add(const Timed& timed, bool is_long) {
+  keep(is_long ? long_ : short_, timed);
 }
 
 void ClockEvidence::add_block(const Timed& one, int head, double bytes) {

@@ -30,12 +30,12 @@ std::string impossible_sum(const std::string& what, double told_ns, double waite
 // disturbs some requests accuses nobody.
 class ClockEvidence {
  public:
-  void add(const Timed& one, bool is_long);
+  void add(const Timed& timed, bool is_long);
   // How long it took to keep the checked result of a block aside, after the clock: what a level puts off until somebody
   // looks is made there. `told_ns`: of an iteration; `bytes`: of the result.
   void add_kept(double kept_ns, double told_ns, double bytes);
   // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
-  void add_block(const Timed& one, int head, double bytes);
+  void add_block(const Timed& timed, int head, double bytes);
 
   bool checked() const { return short_.iterations > 0 && long_.iterations > short_.iterations; }
   double told_ns() const;    // an iteration as the worker tells it
@@ -49,7 +49,7 @@ class ClockEvidence {
     int iterations = 0;
     double untold_ns = 0, told_ns = 0;  // per request; per iteration
   };
-  void keep(Least& least, const Timed& one);
+  void keep(Least& least, const Timed& timed);
   Least short_, long_;
   int blocks_ = 0;
   std::optional<double> least_excess_ns_;  // of a block above what is allowed beside its told times

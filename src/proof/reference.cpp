@@ -36,8 +36,8 @@ std::string safetensors_dtype(std::string_view torch) {
   static const std::map<std::string_view, std::string_view> names{
       {"float32", "F32"}, {"float64", "F64"}, {"float16", "F16"}, {"bfloat16", "BF16"}, {"int64", "I64"},
       {"int32", "I32"},   {"int16", "I16"},   {"int8", "I8"},     {"uint8", "U8"},      {"bool", "BOOL"}};
-  const auto found = names.find(torch);
-  return found == names.end() ? std::string() : std::string(found->second);
+  const auto it = names.find(torch);
+  return it == names.end() ? std::string() : std::string(it->second);
 }
 
 tl::unexpected<Error> damaged(const fs::path& path, const std::string& what) {
@@ -167,14 +167,13 @@ Result<void> Reference::add_set(const std::string& name) {
 }
 
 const Reference::Set* Reference::set_of(std::string_view name) const {
-  const auto found = sets_.find(name);
-  return found == sets_.end() ? nullptr : &found->second;
+  const auto it = sets_.find(name);
+  return it == sets_.end() ? nullptr : &it->second;
 }
 
 const OutputSpec* Reference::output(std::string_view name) const {
-  const auto found =
-      std::find_if(outputs_.begin(), outputs_.end(), [&](const OutputSpec& o) { return o.name == name; });
-  return found == outputs_.end() ? nullptr : &*found;
+  const auto it = std::find_if(outputs_.begin(), outputs_.end(), [&](const OutputSpec& o) { return o.name == name; });
+  return it == outputs_.end() ? nullptr : &*it;
 }
 
 std::vector<std::string> Reference::sets() const {
@@ -327,7 +326,7 @@ Result<std::map<std::string, std::string>> weight_hashes(const fs::path& bundle,
   static std::map<FileState, Hashes> known;  // certificates are written again and again, and each file takes a while
   const auto path = bundle / "weights" / fmt::format("{}.safetensors", set);
   const auto state = file_state_of(path);
-  if (const auto found = state ? known.find(*state) : known.end(); found != known.end()) return found->second;
+  if (const auto it = state ? known.find(*state) : known.end(); it != known.end()) return it->second;
   const auto file = STRATA_TRY(SafeTensors::map(path));
   Hashes out;
   for (const std::string& name : file.names()) {

@@ -45,20 +45,19 @@ void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidenc
   for (const auto& set : reference.sets()) {
     const auto weights = set == "timed" ? "timed weights" : "probe weights " + set.substr(5);
     const auto title = fmt::format("loss, gradients and statistics, {}", weights);
-    const auto found = training.steps.find(set);
+    const auto it = training.steps.find(set);
     Line line{title + mode, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
-    if (found == training.steps.end()) {
+    if (it == training.steps.end()) {
       add_verdict(lines, line, std::nullopt, "the level did not get that far");
       continue;
     }
-    line.value = std::isfinite(found->second.worst_ratio)
-                     ? fmt::format("{:.2f} of eager's envelope", found->second.worst_ratio)
-                     : "";
-    if (found->second.kind == Kind::equal_looser) {
+    line.value =
+        std::isfinite(it->second.worst_ratio) ? fmt::format("{:.2f} of eager's envelope", it->second.worst_ratio) : "";
+    if (it->second.kind == Kind::equal_looser) {
       line.bound = fmt::format("{:.0f}", reassociated_limit);
       line.detail = "looser numerics: the level declares an algorithm that adds in another order";
     }
-    add_verdict(lines, line, found->second);
+    add_verdict(lines, line, it->second);
   }
 }
 
@@ -261,9 +260,9 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   json first;
   for (const auto* one : {&structure, &training})
     for (const auto& set : reference.sets())
-      if (const auto found = one->steps.find(set);
-          first.is_null() && found != one->steps.end() && !found->second.first_difference.empty())
-        first = found->second.first_difference;
+      if (const auto it = one->steps.find(set);
+          first.is_null() && it != one->steps.end() && !it->second.first_difference.empty())
+        first = it->second.first_difference;
   if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty())
     first = training.update_failure->first_difference;
   out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},

@@ -68,10 +68,10 @@ std::optional<OutputVerdict> check_variances(const TrainReference::Variances& ea
   if (eager.empty()) return std::nullopt;
   OutputVerdict out;
   for (const auto& [parameter, own] : eager) {
-    const auto found = level.find(parameter);
-    if (own.size() < 2 || found == level.end() || found->second.size() < 2)
+    const auto it = level.find(parameter);
+    if (own.size() < 2 || it == level.end() || it->second.size() < 2)
       return not_equal("there are too few gradients with dropout to compare", "too few gradients with dropout");
-    const Moments wanted = moments_of(own), got = moments_of(found->second);
+    const Moments wanted = moments_of(own), got = moments_of(it->second);
     if (!std::isfinite(got.mean) || !std::isfinite(got.variance))
       return not_equal(fmt::format("the gradient of {} with dropout is not finite", parameter),
                        "gradient with dropout is not finite", "dropout");
@@ -84,10 +84,10 @@ std::optional<OutputVerdict> check_variances(const TrainReference::Variances& ea
     const auto part = [](const Moments& of, std::size_t n) {
       return of.variance / (of.mean * of.mean) / static_cast<double>(n);
     };
-    const double a = part(wanted, own.size()), b = part(got, found->second.size());
+    const double a = part(wanted, own.size()), b = part(got, it->second.size());
     const double df =
         (a + b) * (a + b) /
-        (a * a / static_cast<double>(own.size() - 1) + b * b / static_cast<double>(found->second.size() - 1));
+        (a * a / static_cast<double>(own.size() - 1) + b * b / static_cast<double>(it->second.size() - 1));
     const double t = std::log(got.mean / wanted.mean) / std::sqrt(a + b);
     const double allowed =
         stats::student_t_quantile(1 - false_alarms / 2 / static_cast<double>(eager.size()), std::max(1.0, df));

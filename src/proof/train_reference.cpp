@@ -128,8 +128,8 @@ std::vector<std::string> TrainReference::sets() const {
 }
 
 const TensorView* TrainReference::expected(std::string_view set, std::string_view name) const {
-  const auto found = sets_.find(set);
-  return found == sets_.end() ? nullptr : found->second.reference.find(fmt::format("0/{}", name));
+  const auto it = sets_.find(set);
+  return it == sets_.end() ? nullptr : it->second.reference.find(fmt::format("0/{}", name));
 }
 
 const TensorView* TrainReference::loss(int index) const {
@@ -138,22 +138,22 @@ const TensorView* TrainReference::loss(int index) const {
 
 double TrainReference::envelope(std::string_view set, std::string_view name) const {
   constexpr double least = 8 * 0x1p-24;  // one lucky run would accuse its neighbours
-  const auto found = sets_.find(set);
-  if (found == sets_.end()) return least;
-  const auto error = found->second.envelope.find(name);
-  return error == found->second.envelope.end() ? least : std::max(least, error->second);
+  const auto it = sets_.find(set);
+  if (it == sets_.end()) return least;
+  const auto error = it->second.envelope.find(name);
+  return error == it->second.envelope.end() ? least : std::max(least, error->second);
 }
 
 double TrainReference::least_error(std::string_view set, std::string_view parameter) const {
-  const auto found = sets_.find(set);
-  if (found == sets_.end()) return 0;
-  const auto error = found->second.least.find(parameter);
-  return error == found->second.least.end() ? 0 : error->second;
+  const auto it = sets_.find(set);
+  if (it == sets_.end()) return 0;
+  const auto error = it->second.least.find(parameter);
+  return error == it->second.least.end() ? 0 : error->second;
 }
 
 double TrainReference::grad_floor(std::string_view set) const {
-  const auto found = sets_.find(set);
-  return found == sets_.end() ? 0 : found->second.grad_floor;
+  const auto it = sets_.find(set);
+  return it == sets_.end() ? 0 : it->second.grad_floor;
 }
 
 double TrainReference::widest_gradient_envelope() const {
@@ -165,15 +165,15 @@ double TrainReference::widest_gradient_envelope() const {
 
 std::vector<std::string> TrainReference::statistics(std::string_view set) const {
   std::vector<std::string> out;
-  if (const auto found = sets_.find(set); found != sets_.end())
-    for (const auto& [name, error] : found->second.envelope)
+  if (const auto it = sets_.find(set); it != sets_.end())
+    for (const auto& [name, error] : it->second.envelope)
       if (name.starts_with("stat:")) out.push_back(name.substr(5));
   return out;
 }
 
 const TensorView* TrainReference::weight(std::string_view set, std::string_view name) const {
-  const auto found = sets_.find(set);
-  return found == sets_.end() ? nullptr : found->second.weights.find(name);
+  const auto it = sets_.find(set);
+  return it == sets_.end() ? nullptr : it->second.weights.find(name);
 }
 
 const TensorView* TrainReference::labels(int index) const {

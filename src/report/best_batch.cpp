@@ -43,18 +43,18 @@ document::Table answers_table(const std::vector<BatchAnswer>& answers) {
                    {"utilisation", "processors used", ""},
                    {"fastest", "most samples a second at", ""},
                    {"alike", "cannot be told from within 2% of that", "", document::Align::left}};
-  for (const auto& one : answers) {
-    std::vector<document::Cell> row{name_of(one)};
-    if (!one.batch) {
+  for (const auto& answer : answers) {
+    std::vector<document::Cell> row{name_of(answer)};
+    if (!answer.batch) {
       row.emplace_back(document::Absent{"no batch is allowed by the rule"});
     } else {
-      const auto& seen = one.curve.at(*one.batch);
-      row.emplace_back(document::Number{static_cast<double>(*one.batch), document::Format::count});
+      const auto& seen = answer.curve.at(*answer.batch);
+      row.emplace_back(document::Number{static_cast<double>(*answer.batch), document::Format::count});
       row.emplace_back(document::Number{seen.samples_per_s, document::Format::digits});
       row.emplace_back(document::Number{seen.p99_ms * 1e-3, document::Format::seconds});
       row.emplace_back(document::Number{seen.utilisation, document::Format::percent});
-      row.emplace_back(document::Number{static_cast<double>(one.fastest), document::Format::count});
-      row.emplace_back(fmt::format("{}", fmt::join(one.alike, ", ")));
+      row.emplace_back(document::Number{static_cast<double>(answer.fastest), document::Format::count});
+      row.emplace_back(fmt::format("{}", fmt::join(answer.alike, ", ")));
     }
     table.rows.push_back(std::move(row));
   }
@@ -69,11 +69,11 @@ document::Figure curves(const std::vector<BatchAnswer>& answers) {
   document::Panel panel;
   panel.x = {"batch", "", true, document::Format::count};
   panel.y = {"throughput", "samples/s", true};
-  for (const auto& one : answers) {
+  for (const auto& answer : answers) {
     document::Line line;
-    line.name = name_of(one);
-    line.group = one.level;
-    for (const auto& [batch, seen] : one.curve) {
+    line.name = name_of(answer);
+    line.group = answer.level;
+    for (const auto& [batch, seen] : answer.curve) {
       if (!seen.runs) continue;
       line.x.push_back(static_cast<double>(batch));
       line.y.push_back(seen.samples_per_s);
@@ -86,13 +86,13 @@ document::Figure curves(const std::vector<BatchAnswer>& answers) {
 
 std::string words_of_answers(const std::vector<BatchAnswer>& answers, const analysis::BatchRule& rule) {
   std::vector<std::string> words;
-  for (const auto& one : answers) {
-    if (!one.batch) {
-      words.push_back(fmt::format("{}: none", name_of(one)));
+  for (const auto& answer : answers) {
+    if (!answer.batch) {
+      words.push_back(fmt::format("{}: none", name_of(answer)));
       continue;
     }
-    const auto& seen = one.curve.at(*one.batch);
-    words.push_back(fmt::format("{}: {} ({:.4g} samples/s)", name_of(one), *one.batch, seen.samples_per_s));
+    const auto& seen = answer.curve.at(*answer.batch);
+    words.push_back(fmt::format("{}: {} ({:.4g} samples/s)", name_of(answer), *answer.batch, seen.samples_per_s));
   }
   return fmt::format("Best batch, {}: {}.", looked_for(rule), fmt::join(words, ", "));
 }

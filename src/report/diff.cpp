@@ -35,16 +35,14 @@ Json about(const store::Run& run) {
 }
 
 const store::Case* same_case(const store::Run& run, const store::Case& one) {
-  const auto found = std::find_if(run.cases.begin(), run.cases.end(), [&](const auto& other) {
-    return other.key == one.key && other.network == one.network;
-  });
-  return found == run.cases.end() ? nullptr : &*found;
+  const auto it = std::find_if(run.cases.begin(), run.cases.end(),
+                               [&](const auto& other) { return other.key == one.key && other.network == one.network; });
+  return it == run.cases.end() ? nullptr : &*it;
 }
 
 const store::Row* row_named(const store::Case& one, const std::string& name) {
-  const auto found =
-      std::find_if(one.rows.begin(), one.rows.end(), [&](const auto& row) { return row.name() == name; });
-  return found == one.rows.end() ? nullptr : &*found;
+  const auto it = std::find_if(one.rows.begin(), one.rows.end(), [&](const auto& row) { return row.name() == name; });
+  return it == one.rows.end() ? nullptr : &*it;
 }
 
 // A case of both runs.

@@ -176,7 +176,7 @@ std::string edges(const Graph& graph, std::size_t number) {
 
 std::int64_t parameters_of(const Graph& graph) {
   std::int64_t count = 0;
-  for (const auto& one : graph.parameters) count += graph.value(one.value).elements();
+  for (const auto& parameter : graph.parameters) count += graph.value(parameter.value).elements();
   return count;
 }
 
@@ -201,9 +201,9 @@ Json graph_json(const Graph& graph, const Checked& checked, const std::string& t
   for (std::size_t n = 0; n < graph.nodes.size(); ++n)
     nodes.push_back(node_json(graph, graph.nodes[n], checked.nodes[n]));
   for (const int n : checked.unknown) unknown.push_back(graph.nodes[static_cast<std::size_t>(n)].name);
-  for (const auto& one : graph.inputs) inputs.push_back(described(graph.value(one.value)));
-  for (const auto& one : graph.outputs) outputs.push_back(described(graph.value(one.value)));
-  for (const auto& one : graph.updates) updates.push_back(one.name);
+  for (const auto& input : graph.inputs) inputs.push_back(described(graph.value(input.value)));
+  for (const auto& output : graph.outputs) outputs.push_back(described(graph.value(output.value)));
+  for (const auto& update : graph.updates) updates.push_back(update.name);
   return {{"case", title},
           {"mode", graph::name_of(graph.mode)},
           {"parameters", parameters_of(graph)},
@@ -221,8 +221,8 @@ Json graph_json(const Graph& graph, const Checked& checked, const std::string& t
 
 std::string graph_dot(const Graph& graph, const Checked& checked, const std::string& title) {
   std::string text = fmt::format("digraph \"{}\" {{\n  node [shape=box, fontname=\"Helvetica\"];\n", quoted(title));
-  for (const auto& one : graph.inputs)
-    text += fmt::format("  v{} [shape=ellipse, label=\"{}\"];\n", one.value, quoted(one.name));
+  for (const auto& input : graph.inputs)
+    text += fmt::format("  v{} [shape=ellipse, label=\"{}\"];\n", input.value, quoted(input.name));
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto& node = graph.nodes[n];
     const char* style = !checked.nodes[n].known                       ? ", color=red"
@@ -232,13 +232,13 @@ std::string graph_dot(const Graph& graph, const Checked& checked, const std::str
                         output_of(graph, node), style) +
             edges(graph, n);
   }
-  for (const auto& one : graph.outputs) {
-    const auto& value = graph.value(one.value);
+  for (const auto& output : graph.outputs) {
+    const auto& value = graph.value(output.value);
     const auto from = value.producer >= 0                    ? fmt::format("n{}", value.producer)
-                      : value.origin == graph::Origin::input ? fmt::format("v{}", one.value)
+                      : value.origin == graph::Origin::input ? fmt::format("v{}", output.value)
                                                              : std::string();
-    text += fmt::format("  \"out {0}\" [shape=ellipse, label=\"{0}\"];\n", quoted(one.name));
-    if (!from.empty()) text += fmt::format("  {} -> \"out {}\";\n", from, quoted(one.name));
+    text += fmt::format("  \"out {0}\" [shape=ellipse, label=\"{0}\"];\n", quoted(output.name));
+    if (!from.empty()) text += fmt::format("  {} -> \"out {}\";\n", from, quoted(output.name));
   }
   return text + "}\n";
 }

@@ -6,10 +6,10 @@
 namespace strata::report {
 namespace {
 std::string shown(const nlohmann::json& settings, const char* name) {
-  const auto found = settings.is_object() ? settings.find(name) : settings.end();
-  if (!settings.is_object() || found == settings.end() || found->is_null()) return "not reported";
-  if (found->is_boolean()) return found->get<bool>() ? "yes" : "no";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  const auto it = settings.is_object() ? settings.find(name) : settings.end();
+  if (!settings.is_object() || it == settings.end() || it->is_null()) return "not reported";
+  if (it->is_boolean()) return it->get<bool>() ? "yes" : "no";
+  return it->is_string() ? it->get<std::string>() : it->dump();
 }
 }  // namespace
 

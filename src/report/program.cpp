@@ -198,10 +198,10 @@ Json program_json(const Program& program, const std::string& title, const std::s
   auto steps = Json::array(), inputs = Json::array(), outputs = Json::array();
   for (const auto& step : program.steps) steps.push_back(step_json(program, step));
   const auto repeated = repeated_in(program);
-  for (const auto& one : program.graph.inputs)
-    inputs.push_back({{"name", one.name}, {"value", program.value(one.value).name}});
-  for (const auto& one : program.graph.outputs)
-    outputs.push_back({{"name", one.name}, {"value", program.value(one.value).name}});
+  for (const auto& input : program.graph.inputs)
+    inputs.push_back({{"name", input.name}, {"value", program.value(input.value).name}});
+  for (const auto& output : program.graph.outputs)
+    outputs.push_back({{"name", output.name}, {"value", program.value(output.value).name}});
   return {{"case", title},
           {"pass", pass},
           {"block", program.block},

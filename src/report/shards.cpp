@@ -95,10 +95,10 @@ std::optional<document::Section> shards_section(const store::Run& run) {
   const auto& shards = list(run.settings, "joined.shards");
   const bool points = !shards.empty() && at(shards.front(), "points").is_number();
   if (points) table.columns.push_back({"points", "points", ""});
-  for (const auto& one : shards) {
-    std::vector<document::Cell> row{text(one, "shard"), text(one, "run"), text(one, "node"), text(one, "cpu"),
-                                    text(one, "state")};
-    if (points) row.emplace_back(document::Number{number(one, "points").value_or(0), document::Format::count});
+  for (const auto& shard : shards) {
+    std::vector<document::Cell> row{text(shard, "shard"), text(shard, "run"), text(shard, "node"), text(shard, "cpu"),
+                                    text(shard, "state")};
+    if (points) row.emplace_back(document::Number{number(shard, "points").value_or(0), document::Format::count});
     table.rows.push_back(std::move(row));
   }
   document::Section section{"shards", "Shards", {}};
@@ -126,8 +126,8 @@ void add_machines(document::Section& section, const store::Run& run) {
                           document::Column{"machine", "machine", "", document::Align::left});
     for (auto& row : table->rows) {
       const auto* point = std::get_if<std::string>(&row.front());
-      const auto found = point && nodes.is_object() ? nodes.find(*point) : nodes.end();
-      const auto node = found != nodes.end() && found->is_string() ? found->get<std::string>() : std::string();
+      const auto it = point && nodes.is_object() ? nodes.find(*point) : nodes.end();
+      const auto node = it != nodes.end() && it->is_string() ? it->get<std::string>() : std::string();
       row.insert(row.begin() + 1, document::Cell{node});
     }
   }

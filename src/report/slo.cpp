@@ -159,10 +159,10 @@ void add_slo(const store::Run& run, Json& cases) {
     std::vector<std::string> told;
     for (std::size_t c = owner; c < cases.size(); ++c)  // a level may have a number in a later case only
       for (const Json* row : sorted_rows(cases[c])) {
-        const auto found = points.find({owner, level_name(*row)});
-        if (found == points.end() || std::find(told.begin(), told.end(), level_name(*row)) != told.end()) continue;
+        const auto it = points.find({owner, level_name(*row)});
+        if (it == points.end() || std::find(told.begin(), told.end(), level_name(*row)) != told.end()) continue;
         told.push_back(level_name(*row));
-        if (auto one = level_json(*row, found->second, *slo); one.is_object()) levels.push_back(std::move(one));
+        if (auto one = level_json(*row, it->second, *slo); one.is_object()) levels.push_back(std::move(one));
       }
     cases[owner]["slo"] = {{"quantile", slo->name},
                            {"limit_ms", slo->limit_ms},

@@ -41,9 +41,9 @@ document::Section everything(const Grid& grid) {
                                              {"reason", "why", "", document::Align::left}});
   for (const auto& cell : grid.cells)
     for (const auto& name : grid.levels) {
-      const auto found = cell.levels.find(name);
-      if (found == cell.levels.end()) continue;
-      const auto& level = found->second;
+      const auto it = cell.levels.find(name);
+      if (it == cell.levels.end()) continue;
+      const auto& level = it->second;
       std::vector<document::Cell> row{cell.one->id};
       for (const auto& value : cell.at) row.emplace_back(value);
       row.emplace_back(name);

@@ -107,10 +107,10 @@ std::span<const ShownMeter> shown_meters() {
 }
 
 document::Cell meter_cell(const CellLevel& level, const ShownMeter& meter) {
-  const auto found = level.meters.find(meter.which);
-  if (found == level.meters.end()) return document::Absent{};
-  if (!found->second.value) return document::Absent{found->second.why_not};
-  return document::Number{.value = meter.factor * *found->second.value, .format = meter.format};
+  const auto it = level.meters.find(meter.which);
+  if (it == level.meters.end()) return document::Absent{};
+  if (!it->second.value) return document::Absent{it->second.why_not};
+  return document::Number{.value = meter.factor * *it->second.value, .format = meter.format};
 }
 
 document::Section sweep_meters(const analysis::Grid& grid) {

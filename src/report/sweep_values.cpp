@@ -24,8 +24,8 @@ document::Number throughput_of(const analysis::GridCell& cell, const analysis::C
 
 const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name) {
   if (!cell) return nullptr;
-  const auto found = cell->levels.find(name);
-  return found == cell->levels.end() ? nullptr : &found->second;
+  const auto it = cell->levels.find(name);
+  return it == cell->levels.end() ? nullptr : &it->second;
 }
 
 }  // namespace strata::report

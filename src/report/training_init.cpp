@@ -54,8 +54,9 @@ document::Table scheme_map(const std::vector<SchemeTraining>& trainings) {
   for (const auto& training : trainings) {
     std::vector<document::Cell> row{training.scheme()};
     for (const auto& name : names) {
-      const auto level = std::find_if(training.levels.begin(), training.levels.end(),
-                                      [&](const TrainedLevel& one) { return one.row->name() == name; });
+      const auto level =
+          std::find_if(training.levels.begin(), training.levels.end(),
+                       [&](const TrainedLevel& trained_level) { return trained_level.row->name() == name; });
       row.push_back(level == training.levels.end() ? document::Cell{document::Absent{"not run"}}
                                                    : map_cell(*level, fate_of(training, *level)));
     }

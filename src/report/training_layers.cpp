@@ -35,9 +35,9 @@ document::HeatMap map_of(const char* id, const char* title, const std::string& l
   for (const auto& layer : map.rows) {
     std::vector<double> row;
     for (const auto* sizes : columns) {
-      const auto found =
+      const auto it =
           std::find_if(sizes->begin(), sizes->end(), [&](const LayerSize& size) { return size.layer == layer; });
-      const auto known = found == sizes->end() ? std::nullopt : (*found).*value;
+      const auto known = it == sizes->end() ? std::nullopt : (*it).*value;
       row.push_back(known.value_or(std::numeric_limits<double>::quiet_NaN()));
     }
     map.values.push_back(std::move(row));

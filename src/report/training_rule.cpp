@@ -21,8 +21,8 @@ document::Cell epochs_cell(double value, const char* why) {
   return document::Number{value, document::Format::digits};
 }
 
-bool has_enough_runs(const Convergence& one) {
-  return one.runs >= stats::kRcpFewestRuns;
+bool has_enough_runs(const Convergence& convergence) {
+  return convergence.runs >= stats::kRcpFewestRuns;
 }
 
 // The verdict on `level`, as a submission against the reference and the other way round.

@@ -23,13 +23,14 @@ document::Cell difference_cell(const stats::PairedTest& test) {
   return number;
 }
 
-std::string words_of(const Judged& one, double margin) {
-  const auto word = std::string(to_string(one.likeness));
-  if (one.likeness == Likeness::equivalent && one.test.excludes_zero()) return word + ", though not the same";
-  if (one.likeness != Likeness::inconclusive) return word;
-  if (one.test.repeats < 2) return word + ": one repeat has no scatter";
-  const auto needed = stats::repeats_to_decide(one.test, margin);
-  return needed && *needed > one.test.repeats ? fmt::format("{}: about {} repeats would decide", word, *needed) : word;
+std::string words_of(const Judged& judged, double margin) {
+  const auto word = std::string(to_string(judged.likeness));
+  if (judged.likeness == Likeness::equivalent && judged.test.excludes_zero()) return word + ", though not the same";
+  if (judged.likeness != Likeness::inconclusive) return word;
+  if (judged.test.repeats < 2) return word + ": one repeat has no scatter";
+  const auto needed = stats::repeats_to_decide(judged.test, margin);
+  return needed && *needed > judged.test.repeats ? fmt::format("{}: about {} repeats would decide", word, *needed)
+                                                 : word;
 }
 
 std::string margin_words(double share) {
@@ -37,9 +38,9 @@ std::string margin_words(double share) {
 }
 
 // Percentage points of a share.
-Judged in_points(Judged one) {
-  for (double* value : {&one.test.mean, &one.test.half90, &one.test.half95}) *value *= 100;
-  return one;
+Judged in_points(Judged judged) {
+  for (double* value : {&judged.test.mean, &judged.test.half90, &judged.test.half95}) *value *= 100;
+  return judged;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 bool any_plays(const std::vector<std::vector<Executor*>>& groups) {
   return std::any_of(groups.begin(), groups.end(), [](const auto& group) {
-    return std::any_of(group.begin(), group.end(), [](const Executor* one) { return one->active(); });
+    return std::any_of(group.begin(), group.end(), [](const Executor* executor) { return executor->active(); });
   });
 }
 

@@ -31,21 +31,23 @@ std::vector<double> binomial_cumulative(std::size_t n, double p) {
 std::optional<Together> in_common(std::span<const ClientTimes> clients) {
   if (clients.empty()) return std::nullopt;
   std::int64_t begin = clients.front().start_ns, end = begin + clients.front().wall_ns;
-  for (const auto& one : clients) {
-    begin = std::max(begin, one.start_ns);
-    end = std::min(end, one.start_ns + one.wall_ns);
+  for (const auto& client : clients) {
+    begin = std::max(begin, client.start_ns);
+    end = std::min(end, client.start_ns + client.wall_ns);
   }
   Together together;
-  for (const auto& one : clients) {
+  for (const auto& client : clients) {
     // A last request that outlasts the others' belongs to the closed loop; only what is more than that is a client that
     // came late or stayed behind.
-    const auto longest = one.latency_ns.empty() ? 0 : *std::max_element(one.latency_ns.begin(), one.latency_ns.end());
-    if (one.wall_ns <= 0 || static_cast<double>(end - begin + longest) < kCommon * static_cast<double>(one.wall_ns))
+    const auto longest =
+        client.latency_ns.empty() ? 0 : *std::max_element(client.latency_ns.begin(), client.latency_ns.end());
+    if (client.wall_ns <= 0 ||
+        static_cast<double>(end - begin + longest) < kCommon * static_cast<double>(client.wall_ns))
       return std::nullopt;
-    together.requests_per_s += static_cast<double>(one.requests) / static_cast<double>(one.wall_ns) * 1e9;
-    for (std::size_t i = 0; i < one.latency_ns.size(); ++i) {
-      const std::int64_t done = one.start_ns + one.done_ns[i];
-      if (done - one.latency_ns[i] >= begin && done <= end) together.latency_ns.push_back(one.latency_ns[i]);
+    together.requests_per_s += static_cast<double>(client.requests) / static_cast<double>(client.wall_ns) * 1e9;
+    for (std::size_t i = 0; i < client.latency_ns.size(); ++i) {
+      const std::int64_t done = client.start_ns + client.done_ns[i];
+      if (done - client.latency_ns[i] >= begin && done <= end) together.latency_ns.push_back(client.latency_ns[i]);
     }
   }
   return together;
@@ -57,8 +59,8 @@ namespace {
 double half_width_of(std::span<const double> logs, double process_sigma, double within) {
   const double count = static_cast<double>(logs.size());
   double mean = 0, squares = 0;
-  for (const double one : logs) mean += one / count;
-  for (const double one : logs) squares += (one - mean) * (one - mean);
+  for (const double log : logs) mean += log / count;
+  for (const double log : logs) squares += (log - mean) * (log - mean);
   return half_width({.restarts = static_cast<int>(logs.size()),
                      .processes = 1 / count,
                      .process_sigma = process_sigma,
@@ -74,7 +76,7 @@ Interval over_repetitions(std::span<const double> rates, double process_sigma) {
   std::vector<double> logs;
   double mean = 0;
   for (const double rate : rates) logs.push_back(std::log(rate));
-  for (const double one : logs) mean += one / static_cast<double>(logs.size());
+  for (const double log : logs) mean += log / static_cast<double>(logs.size());
   const double half = half_width_of(logs, process_sigma, nan);
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }

@@ -31,7 +31,7 @@ Convergence convergence(std::vector<double> epochs) {
   }
   const double centre = mean_of(epochs.begin(), epochs.end());
   double squares = 0;
-  for (const double one : epochs) squares += (one - centre) * (one - centre);
+  for (const double epoch : epochs) squares += (epoch - centre) * (epoch - centre);
   out.deviation = std::sqrt(squares / static_cast<double>(out.runs));
   return out;
 }

@@ -53,7 +53,7 @@ PairedTest paired_test(std::span<const double> differences, double floor) {
   if (differences.empty()) return test_of(0, 0, 0, floor);
   const double mean = std::accumulate(differences.begin(), differences.end(), 0.0) / n;
   double squares = 0;
-  for (const double one : differences) squares += (one - mean) * (one - mean);
+  for (const double difference : differences) squares += (difference - mean) * (difference - mean);
   const double deviation = differences.size() < 2 ? 0 : std::sqrt(squares / (n - 1));
   return test_of(mean, deviation, static_cast<int>(differences.size()), floor);
 }

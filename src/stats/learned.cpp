@@ -22,9 +22,9 @@ Learned pool(std::span<const Learned> runs) {
   double dispersion = 1;
   if (all.runs > 1 && all.variance > 0) {
     double squares = 0;
-    for (const auto& one : runs) {
-      const double off = one.variance / all.variance - 1;
-      squares += one.df / 2 * off * off;
+    for (const auto& run : runs) {
+      const double off = run.variance / all.variance - 1;
+      squares += run.df / 2 * off * off;
     }
     dispersion = std::max(1.0, squares / (all.runs - 1));
   }

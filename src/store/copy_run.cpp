@@ -105,8 +105,8 @@ Run without_numbers(Run run) {
   return run;
 }
 
-bool same_content(const Run& one, const Run& other) {
-  return without_numbers(one) == without_numbers(other);
+bool same_content(const Run& run, const Run& other) {
+  return without_numbers(run) == without_numbers(other);
 }
 
 }  // namespace

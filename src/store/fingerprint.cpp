@@ -89,8 +89,8 @@ bool fingerprint_old_runs(sqlite3* handle) {
     all.push_back(std::move(one));
   }
   if (!ask.ok()) return false;
-  return std::all_of(all.begin(), all.end(), [&](const Old& one) {
-    return write_fingerprints(handle, one.run_id, one.machine, one.environments);
+  return std::all_of(all.begin(), all.end(), [&](const Old& old) {
+    return write_fingerprints(handle, old.run_id, old.machine, old.environments);
   });
 }
 

@@ -104,8 +104,8 @@ void check_fields(Statement& row, const char* column, const Json& object, Names 
                   bool (*is_right)(const Json&)) {
   if (!object.is_object()) return;
   for (const char* name : names)
-    if (const auto found = object.find(name); found != object.end() && !is_right(*found))
-      row.complain(fmt::format("\"{}\": \"{}\" is {}; allowed is {}", column, name, outside::shown(*found), allowed));
+    if (const auto it = object.find(name); it != object.end() && !is_right(*it))
+      row.complain(fmt::format("\"{}\": \"{}\" is {}; allowed is {}", column, name, outside::shown(*it), allowed));
 }
 
 // Numbers that others are computed from are numbers, or absent; another type would quietly stand for "unknown".

@@ -270,7 +270,7 @@ void CaseTraining::look_at_layers(Seat& seat, const fs::path& order, std::int64_
   }
   if (sizes->empty()) return;
   auto& layers = participant.row.info["layers"] = nlohmann::json::array();
-  for (const auto& one : *sizes) layers.push_back(one.layer);
+  for (const auto& size : *sizes) layers.push_back(size.layer);
   (void)point_.sink.series(participant.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
   if (const auto why = analysis::trouble(*sizes, *question().recipe, step))
     point_.progress.note(

@@ -16,8 +16,7 @@ Network load(const std::string& folder) {
   check_weights(stored, kWeights, file);
   std::unordered_map<std::string, at::Tensor> weights;  // the package may have been compiled with other ones in it
   for (const auto& name : network->get_constant_fqns())
-    if (const auto found = stored.find(name); found != stored.end())
-      weights.emplace(name, to_torch(found->second).to(device));
+    if (const auto it = stored.find(name); it != stored.end()) weights.emplace(name, to_torch(it->second).to(device));
   network->load_constants(weights, false, false);
   return [=](const RawTensors& inputs, int entry) {
     std::vector<at::Tensor> arguments;

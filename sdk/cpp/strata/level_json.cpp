@@ -18,8 +18,8 @@ namespace {
 
 const json* member(const json& object, std::string_view name) {
   if (!object.is_object()) return nullptr;
-  const auto found = object.find(std::string(name));
-  return found == object.end() ? nullptr : &*found;
+  const auto it = object.find(std::string(name));
+  return it == object.end() ? nullptr : &*it;
 }
 
 template <class T>

@@ -54,17 +54,17 @@ State Training::state() const {
       auto& [name, tensor] = result.emplace_back(weight_prefix + one.name, host_tensor(graph().value(one.value)));
       trainer_.read(one, writable(tensor));
     }
-  for (const auto& one : trainer_.counts()) {
-    auto& [name, tensor] = result.emplace_back(count_prefix + one.name, host_tensor(graph().value(one.value)));
-    trainer_.read(one, writable(tensor));
+  for (const auto& count : trainer_.counts()) {
+    auto& [name, tensor] = result.emplace_back(count_prefix + count.name, host_tensor(graph().value(count.value)));
+    trainer_.read(count, writable(tensor));
   }
   unread_.add_to(result);
   const auto prefixes = core::buffer_prefixes(trainer_.optimiser());
-  for (const auto& one : trainer_.with_buffers())
+  for (const auto& with_buffer : trainer_.with_buffers())
     for (std::size_t i = 0; i < prefixes.size(); ++i) {
-      auto& [name, tensor] =
-          result.emplace_back(std::string(prefixes[i]) + one.name, host_tensor(graph().value(one.value)));
-      trainer_.read_buffer(one.name, i, writable(tensor));
+      auto& [name, tensor] = result.emplace_back(std::string(prefixes[i]) + with_buffer.name,
+                                                 host_tensor(graph().value(with_buffer.value)));
+      trainer_.read_buffer(with_buffer.name, i, writable(tensor));
     }
   add_count(result, trainer_.draws());
   return result;

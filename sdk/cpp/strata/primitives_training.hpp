@@ -38,7 +38,7 @@ class Training : public Iterated {
 
   const graph::Graph& graph() const { return trainer_.graph(); }
   std::vector<std::string> weights() const;  // names
-  void read(const graph::Named& one, std::byte* into) const { trainer_.read(one, into); }
+  void read(const graph::Named& named, std::byte* into) const { trainer_.read(named, into); }
   nlohmann::json report() const { return trainer_.report(); }
 
  private:

@@ -63,9 +63,9 @@ std::unique_ptr<torch::optim::Optimizer> made(const Optimiser& how, std::vector<
 // The buffers of a parameter in the order of core::buffer_prefixes; undefined: it has none.
 std::vector<at::Tensor> buffers_of(const Optimiser& how, torch::optim::Optimizer& optimiser,
                                    const at::Tensor& parameter) {
-  const auto found = optimiser.state().find(parameter.unsafeGetTensorImpl());
-  if (found == optimiser.state().end()) return std::vector<at::Tensor>(core::buffer_prefixes(how).size());
-  auto& kept = *found->second;
+  const auto it = optimiser.state().find(parameter.unsafeGetTensorImpl());
+  if (it == optimiser.state().end()) return std::vector<at::Tensor>(core::buffer_prefixes(how).size());
+  auto& kept = *it->second;
   if (how.sgd() != nullptr) return {static_cast<SGDParamState&>(kept).momentum_buffer()};
   const auto both = [](const auto& state) -> std::vector<at::Tensor> { return {state.exp_avg(), state.exp_avg_sq()}; };
   return how.adam()->decoupled ? both(static_cast<AdamWParamState&>(kept)) : both(static_cast<AdamParamState&>(kept));

@@ -430,11 +430,11 @@ json Worker::run(const json& request) {
   try {
     const bool for_training = training_operations().contains(name);
     const auto& table = for_training ? training_operations() : operations();
-    const auto found = table.find(name);
-    if (found == table.end()) return failure_answer({"unsupported", "no operation is called '" + name + "'"});
+    const auto it = table.find(name);
+    if (it == table.end()) return failure_answer({"unsupported", "no operation is called '" + name + "'"});
     if (!offers(name))
       return failure_answer({"unsupported", "this level has no operation '" + name + "'", "`hello` lists them"});
-    json result = (this->*found->second)(request);
+    json result = (this->*it->second)(request);
     result["ok"] = true;
     return result;
   } catch (const Failure& failure) {

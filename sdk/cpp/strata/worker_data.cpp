@@ -77,9 +77,9 @@ const DataSplit& Worker::split_of(const json& request) {
   stepper();
   if (!data_) throw Failure("bad_request", "there is no data set", "send data first");
   const auto name = field<std::string>(request, "split");
-  const auto found = data_->splits.find(name);
-  if (found == data_->splits.end()) throw Failure("bad_request", fmt::format("the data set has no split '{}'", name));
-  return found->second;
+  const auto it = data_->splits.find(name);
+  if (it == data_->splits.end()) throw Failure("bad_request", fmt::format("the data set has no split '{}'", name));
+  return it->second;
 }
 
 json Worker::train_steps(const json& request) {

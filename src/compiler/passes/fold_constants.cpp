@@ -40,7 +40,7 @@ Result<void> fold_constants(Program& program) {
   const auto is_output = [&](int value) {
     const auto& outputs = program.graph.outputs;
     return std::any_of(outputs.begin(), outputs.end(),
-                       [&](const auto& one) { return program.same_storage(one.value, value); });
+                       [&](const auto& output) { return program.same_storage(output.value, value); });
   };
   for (auto& step : program.steps) {
     const auto operands = operands_of(step);

@@ -33,7 +33,7 @@ class Lowering {
       if (step.when == When::run) convert(step);
       p_.steps.push_back(std::move(step));
     }
-    for (auto& one : p_.graph.outputs) one.value = in_type(one.value, Type::float32, p_.steps.back());
+    for (auto& output : p_.graph.outputs) output.value = in_type(output.value, Type::float32, p_.steps.back());
   }
 
  private:

@@ -239,8 +239,8 @@ class Inserter {
       for (int v : operands_of(p_.steps[s]))
         if (v < old_values && chosen_.moves(v)) read_as_wanted(s, v);
     }
-    for (auto& one : p_.graph.outputs) one.value = kept_plain(one.value);
-    for (auto& one : p_.graph.updates) one.value = kept_plain(one.value);
+    for (auto& output : p_.graph.outputs) output.value = kept_plain(output.value);
+    for (auto& update : p_.graph.updates) update.value = kept_plain(update.value);
     std::vector<Step> all;
     for (std::size_t s = 0; s <= p_.steps.size(); ++s) {
       for (auto& reorder : before_[s]) all.push_back(std::move(reorder));

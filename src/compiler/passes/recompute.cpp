@@ -122,11 +122,11 @@ std::string at_peak(const Program& program) {
   const auto lives = lifetimes_of(program);
   std::vector<Lifetime> most;
   std::int64_t most_bytes = -1;
-  for (const auto& one : lives) {  // it is where a life begins
+  for (const auto& live : lives) {  // it is where a life begins
     std::vector<Lifetime> there;
     std::int64_t bytes = 0;
     for (const auto& other : lives)
-      if (other.first <= one.first && one.first <= other.last) {
+      if (other.first <= live.first && live.first <= other.last) {
         there.push_back(other);
         bytes += other.bytes;
       }

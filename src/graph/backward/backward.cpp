@@ -105,18 +105,18 @@ void name_outputs(Tape& tape, TrainingGraph& result) {
   auto& graph = tape.graph();
   graph.outputs = {{"loss", result.loss}};
   for (const auto& parameter : graph.parameters) {
-    const auto found = tape.gradients().find(parameter.value);
-    if (parameter.frozen || found == tape.gradients().end()) continue;
-    result.gradients.push_back({parameter.name, found->second});
-    graph.outputs.push_back({"grad:" + parameter.name, found->second});
+    const auto it = tape.gradients().find(parameter.value);
+    if (parameter.frozen || it == tape.gradients().end()) continue;
+    result.gradients.push_back({parameter.name, it->second});
+    graph.outputs.push_back({"grad:" + parameter.name, it->second});
   }
 }
 
 }  // namespace
 
 const BackwardRule* find_backward(std::string_view operation) {
-  const auto found = table().find(operation);
-  return found == table().end() ? nullptr : &found->second;
+  const auto it = table().find(operation);
+  return it == table().end() ? nullptr : &it->second;
 }
 
 Result<Loss> loss_named(std::string_view name) {

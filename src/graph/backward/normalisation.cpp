@@ -21,8 +21,8 @@ void keep_statistics(Tape& tape, Node& node) {
                                                  tape.add_value(node.name + "_save_invstd", channels)});
   const bool tracked = !node.is_null("running_mean");
   node.op = tracked ? "aten._native_batch_norm_legit_functional.default" : "aten._native_batch_norm_legit.no_stats";
-  std::erase_if(node.args, [&](const Argument& one) {
-    return one.name == "cudnn_enabled" || (!tracked && one.name.starts_with("running_"));
+  std::erase_if(node.args, [&](const Argument& argument) {
+    return argument.name == "cudnn_enabled" || (!tracked && argument.name.starts_with("running_"));
   });
 }
 
@@ -31,11 +31,11 @@ template <class F>
 void give_wanted(Tape& tape, const F& call) {
   constexpr std::array operands{"input", "weight", "bias"};
   nlohmann::json mask = nlohmann::json::array();
-  for (const char* one : operands) mask.push_back(tape.wants(one));
+  for (const char* operand : operands) mask.push_back(tape.wants(operand));
   const std::vector<int> gradients = call(plain_argument("output_mask", mask));
   auto next = gradients.begin();
-  for (const char* one : operands)
-    if (tape.wants(one)) tape.give(one, *next++);
+  for (const char* operand : operands)
+    if (tape.wants(operand)) tape.give(operand, *next++);
 }
 
 void batch_norm(Tape& tape) {
@@ -64,7 +64,7 @@ void keep_rows(Tape& tape, Node& node) {
   for (const char* name : {"_mean", "_rstd"})
     node.outputs.push_back(tape.add_value(node.name + name, {tape.type(input), rows}));
   node.op = "aten.native_layer_norm.default";
-  std::erase_if(node.args, [](const Argument& one) { return one.name == "cudnn_enable"; });
+  std::erase_if(node.args, [](const Argument& argument) { return argument.name == "cudnn_enable"; });
 }
 
 void layer_norm(Tape& tape) {

@@ -25,9 +25,9 @@ bool Tape::wants(std::string_view argument) const {
 }
 
 std::optional<int> Tape::gradient(std::size_t i) const {
-  const auto found = gradients_.find(node_.outputs.at(i));
-  if (found == gradients_.end()) return std::nullopt;
-  return found->second;
+  const auto it = gradients_.find(node_.outputs.at(i));
+  if (it == gradients_.end()) return std::nullopt;
+  return it->second;
 }
 
 Argument Tape::same(std::string_view argument, std::string name) const {

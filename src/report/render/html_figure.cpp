@@ -120,8 +120,8 @@ Colours::Colours(const Document& document) {
 }
 
 int Colours::of(const std::string& group) const {
-  const auto found = places_.find(group);
-  return found == places_.end() ? 0 : found->second;
+  const auto it = places_.find(group);
+  return it == places_.end() ? 0 : it->second;
 }
 
 int Colours::of(const Line& line) const {

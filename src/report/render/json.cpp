@@ -9,7 +9,7 @@
 namespace strata::document {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+using OrderedJson = nlohmann::object;
 
 OrderedJson finite_or_null(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
@@ -188,18 +188,18 @@ OrderedJson items_json(const std::vector<Item>& items) {
 }
 
 // What a document and a part of one have in common.
-void add_content(OrderedJson& one, const Document& document) {
-  one["title"] = document.title;
-  one["subtitle"] = document.subtitle;
-  one["summary"] = document.summary;
-  auto& sections = one["sections"] = OrderedJson::array();
+void add_content(OrderedJson& object, const Document& document) {
+  object["title"] = document.title;
+  object["subtitle"] = document.subtitle;
+  object["summary"] = document.summary;
+  auto& sections = object["sections"] = OrderedJson::array();
   for (const auto& section : document.sections)
     sections.push_back({{"id", section.id}, {"title", section.title}, {"items", items_json(section.items)}});
-  one["facts"] = facts_json(document.facts);
+  object["facts"] = facts_json(document.facts);
   for (const auto& part : document.parts) {
     OrderedJson own{{"id", part.id}};
     add_content(own, part);
-    one["parts"].push_back(std::move(own));
+    object["parts"].push_back(std::move(own));
   }
 }
 

@@ -58,7 +58,7 @@ class TerminalWriter {
   void item(const Details&) {}  // of a page alone
   void table_lines(const Table& table);
   void reasons(const Table& table);
-  std::string first_and_last(const Line& one, const Axis& axis) const;
+  std::string first_and_last(const Line& line, const Axis& axis) const;
   void panel_lines(const Panel& panel);
 
   const report::Glyphs& glyphs_;
@@ -108,7 +108,7 @@ void TerminalWriter::table_lines(const Table& table) {
     if (!first) line("");
     first = false;
     for (const auto& one : part.header) line("  " + one, kDim);
-    for (const auto& one : part.rows) line("  " + one);
+    for (const auto& row : part.rows) line("  " + row);
   }
 }
 
@@ -173,8 +173,8 @@ void TerminalWriter::item(const Surface& surface) {
   paragraph(surface.note, kDim, "  ");
 }
 
-std::string TerminalWriter::first_and_last(const Line& one, const Axis& axis) const {
-  auto points = points_of(one);
+std::string TerminalWriter::first_and_last(const Line& line, const Axis& axis) const {
+  auto points = points_of(line);
   std::erase_if(points, [](const Point& point) { return !std::isfinite(point.y); });
   if (points.empty()) return glyphs_.missing;
   const auto first = shown_number(points.front().y, axis.format);
@@ -195,10 +195,10 @@ void TerminalWriter::panel_lines(const Panel& panel) {
   paragraph(head + axis_words(panel.y, y) + "; " + axis_words(panel.x, x), kDim, "  ");
   std::vector<std::string> ends;
   std::size_t names = 0, widest = 0, most = 1;
-  for (const auto& one : panel.lines) {
-    most = std::max(most, points_of(one).size());
-    ends.push_back(first_and_last(one, panel.y));
-    names = std::max(names, report::width_of(escape::one_line(one.name)));
+  for (const auto& line : panel.lines) {
+    most = std::max(most, points_of(line).size());
+    ends.push_back(first_and_last(line, panel.y));
+    names = std::max(names, report::width_of(escape::one_line(line.name)));
     widest = std::max(widest, report::width_of(ends.back()));
   }
   const auto room = width_ - std::min(width_, widest + 6);  // without gaps and values

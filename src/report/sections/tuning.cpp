@@ -29,7 +29,8 @@ std::vector<document::Cell> variant_cells(const Json& row, const Json& tried) {
 
 // Adds a level to those that had nothing to try for the same reason.
 void add_untried(std::vector<std::pair<std::string, std::string>>& levels, const Json& row, const std::string& note) {
-  const auto alike = std::find_if(levels.begin(), levels.end(), [&](const auto& one) { return one.second == note; });
+  const auto alike =
+      std::find_if(levels.begin(), levels.end(), [&](const auto& level) { return level.second == note; });
   if (alike == levels.end())
     levels.emplace_back(level_name(row), note);
   else
