@@ -52,7 +52,7 @@ class Generated final : public Runnable {
 
   void to(at::Device device) override {
     for (const auto* list : {&network_->parameters, &network_->buffers, &network_->constants})
-      for (const auto& one : *list) *one.tensor = one.tensor->to(device);
+      for (const auto& named : *list) *named.tensor = named.tensor->to(device);
     for (auto& [name, tensor] : unread_) tensor = tensor.to(device);
   }
 

@@ -11,7 +11,7 @@ inline std::string program_folder() {
   std::error_code error;
   const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path();
   if (error) return ".";
-  for (const auto& one : {own, own.parent_path()})
-    if (fs::exists(one / "weights.safetensors", error)) return one.string();
+  for (const auto& operand : {own, own.parent_path()})
+    if (fs::exists(operand / "weights.safetensors", error)) return operand.string();
   return own.string();
 }

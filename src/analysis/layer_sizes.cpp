@@ -36,14 +36,14 @@ std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::i
 
 SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vector<std::string>& order) {
   std::map<int, std::map<std::int64_t, std::map<std::string, LayerSize>>> found;
-  for (const auto& one : series)
+  for (const auto& curve : series)
     for (const auto& [prefix, value] : kKinds) {
-      if (one.axis != "step" || !one.name.starts_with(prefix)) continue;
-      const auto layer = one.name.substr(prefix.size());
-      for (std::size_t i = 0; i < one.positions.size(); ++i) {
-        auto& size = found[one.repeat][one.positions[i]][layer];
+      if (curve.axis != "step" || !curve.name.starts_with(prefix)) continue;
+      const auto layer = curve.name.substr(prefix.size());
+      for (std::size_t i = 0; i < curve.positions.size(); ++i) {
+        auto& size = found[curve.repeat][curve.positions[i]][layer];
         size.layer = layer;
-        if (std::isfinite(one.values[i])) size.*value = one.values[i];
+        if (std::isfinite(curve.values[i])) size.*value = curve.values[i];
       }
     }
   const auto place = [&](const LayerSize& size) { return std::find(order.begin(), order.end(), size.layer); };

@@ -18,11 +18,11 @@ std::optional<Spread> spread_of(const std::vector<double>& values) {
 }
 
 Learning::Learning(const std::vector<store::Series>& series) {
-  for (const auto& one : series) {
-    if (one.axis != "epoch") continue;
-    for (std::size_t i = 0; i < one.positions.size(); ++i)
-      if (std::isfinite(one.values[i]))
-        values_[one.name][one.repeat][static_cast<int>(one.positions[i])] = one.values[i];
+  for (const auto& curve : series) {
+    if (curve.axis != "epoch") continue;
+    for (std::size_t i = 0; i < curve.positions.size(); ++i)
+      if (std::isfinite(curve.values[i]))
+        values_[curve.name][curve.repeat][static_cast<int>(curve.positions[i])] = curve.values[i];
   }
 }
 

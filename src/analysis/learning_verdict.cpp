@@ -15,7 +15,7 @@ std::vector<Judged> judge_score(const Learner& reference, const std::vector<Lear
     if (!differences.empty()) all.push_back({other.name, stats::paired_test(differences, floor)});
   }
   std::vector<double> p;
-  for (const auto& one : all) p.push_back(one.test.p);
+  for (const auto& element : all) p.push_back(element.test.p);
   const auto rejected = stats::holm(p, stats::kLikenessAlpha);
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i].likeness = stats::judge_likeness(all[i].test, margin, rejected[i]);

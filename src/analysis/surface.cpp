@@ -40,8 +40,8 @@ std::vector<GridAxis> varying(const store::Run& run) {
   std::vector<GridAxis> axes;
   for (const std::string name : kAxes) {
     GridAxis axis{name, {}};
-    for (const auto& one : run.cases) {
-      auto value = value_of(one.question, name);
+    for (const auto& run_case : run.cases) {
+      auto value = value_of(run_case.question, name);
       if (std::find(axis.values.begin(), axis.values.end(), value) == axis.values.end())
         axis.values.push_back(std::move(value));
     }
@@ -139,10 +139,10 @@ const GridCell* Grid::find(const std::vector<std::string>& at) const {
 Grid grid_of(const store::Run& run) {
   Grid grid;
   grid.axes = varying(run);
-  for (const auto& one : run.cases) {
-    grid.cells.push_back(cell_of(run, one, grid.axes));
-    if (grid.reference.empty()) grid.reference = one.reference_level;
-    for (const auto& row : one.rows)
+  for (const auto& run_case : run.cases) {
+    grid.cells.push_back(cell_of(run, run_case, grid.axes));
+    if (grid.reference.empty()) grid.reference = run_case.reference_level;
+    for (const auto& row : run_case.rows)
       if (!lookup::flag(row.info, "harness") &&
           std::find(grid.levels.begin(), grid.levels.end(), row.name()) == grid.levels.end())
         grid.levels.push_back(row.name());

@@ -90,8 +90,9 @@ Json environments_of(const measure::Setting& setting) {
 
 // What a list of runs says of each case.
 void keep_verdicts(const Json& result, store::Store& store, const std::string& run_id) {
-  for (const auto& one : result["cases"])
-    if (const auto kept = store.set_verdict(run_id, report::text(one, "key"), report::brief_verdict(one)); !kept)
+  for (const auto& run_case : result["cases"])
+    if (const auto kept = store.set_verdict(run_id, report::text(run_case, "key"), report::brief_verdict(run_case));
+        !kept)
       return;  // a list without it is no reason to end in an error
 }
 

@@ -39,8 +39,9 @@ Result<nlohmann::json> difference_of(const DiffArguments& a) {
   auto difference = report::difference(before, after);
   if (difference["cases"] == 0) {
     std::string why;
-    for (const auto& one : report::list(difference, "without"))
-      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", report::text(one, "case"), report::text(one, "reason"));
+    for (const auto& left_out : report::list(difference, "without"))
+      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", report::text(left_out, "case"),
+                         report::text(left_out, "reason"));
     return fail(fmt::format("runs {} and {} have no case in common: {}", before.run_id, after.run_id, why),
                 "compare the same network at the same batch, size, precision, device and threads", Exit::usage);
   }

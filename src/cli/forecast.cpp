@@ -37,7 +37,7 @@ std::map<std::string, store::StepTime> stored_steps(const TrainArguments& a, con
   const auto store = store::Store::open_existing(path);
   if (!store) return newest;  // a training says what is wrong with it
   const auto found = store->step_times(about.question, about.height, about.width, ready.setting.machine);
-  for (const auto& one : found.value_or(std::vector<store::StepTime>())) newest[one.level] = one;
+  for (const auto& step_time : found.value_or(std::vector<store::StepTime>())) newest[step_time.level] = step_time;
   return newest;
 }
 

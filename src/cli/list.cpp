@@ -226,9 +226,9 @@ int runs(const ListArguments& a) {
     const auto cases = store->run_cases(run.run_id);
     if (!cases) return complain(cases.error());
     std::vector<std::string> ids, verdicts;
-    for (const auto& one : *cases) {
-      ids.push_back(one.id);
-      if (!one.verdict.empty()) verdicts.push_back(one.verdict);
+    for (const auto& run_case : *cases) {
+      ids.push_back(run_case.id);
+      if (!run_case.verdict.empty()) verdicts.push_back(run_case.verdict);
     }
     if (report::is_suite(run)) verdicts.push_back(report::suite_summary(run));
     rows.push_back({run.run_id, run.name, run.started, std::string(store::to_string(store::state_of(run))), verdicts,

@@ -166,8 +166,8 @@ int join_stores(const std::vector<std::string>& files, const fs::path& into_path
   auto into = store::Store::open(into_path);
   if (!into) return complain(into.error());
   std::size_t copied = 0, known = 0;
-  for (const auto& one : from)
-    if (auto done = copy_all(one, *into, copied, known); !done) {
+  for (const auto& source : from)
+    if (auto done = copy_all(source, *into, copied, known); !done) {
       tell(fmt::format("{} copied before that\n", runs_in_words(copied)));
       return complain(done.error());
     }

@@ -142,9 +142,9 @@ int export_data(const ShowArguments& a) {
   std::string csv =
       "case,level,variant,environment,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
   Json blocks = Json::array(), passes = Json::array();
-  for (const auto& one : run->cases)
-    for (const auto& row : one.rows) {
-      Json& own = passes.emplace_back(Json{{"case", one.id},
+  for (const auto& run_case : run->cases)
+    for (const auto& row : run_case.rows) {
+      Json& own = passes.emplace_back(Json{{"case", run_case.id},
                                            {"level", row.level},
                                            {"variant", row.variant},
                                            {"environment", row.environment.empty() ? Json() : Json(row.environment)},
@@ -155,7 +155,7 @@ int export_data(const ShowArguments& a) {
         if (row.info.contains(pass)) own[pass] = row.info[pass];
       for (const auto& block : row.blocks) {
         if (json) {
-          blocks.push_back({{"case", one.id},
+          blocks.push_back({{"case", run_case.id},
                             {"level", row.level},
                             {"variant", row.variant},
                             {"environment", row.environment.empty() ? Json() : Json(row.environment)},
@@ -173,7 +173,7 @@ int export_data(const ShowArguments& a) {
           continue;
         }
         for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
-          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(one.id),
+          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(run_case.id),
                              report::csv_field(row.level), report::csv_field(row.variant),
                              report::csv_field(row.environment), report::csv_field(row.state), block.instance,
                              block.restart, block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);

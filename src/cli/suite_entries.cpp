@@ -89,10 +89,10 @@ Result<std::vector<Words>> ways_of(const suite::Suite& suite, const Setting& set
 // The entry's own settings, and before them the defaults that it does not set.
 std::vector<const Setting*> settings_of(const suite::Suite& suite, const suite::Entry& entry, const CLI::App& verb) {
   std::vector<const Setting*> all;
-  for (const auto& one : suite.defaults) {
+  for (const auto& default_setting : suite.defaults) {
     const bool own = std::any_of(entry.settings.begin(), entry.settings.end(),
-                                 [&](const Setting& other) { return other.key == one.key; });
-    if (!own && option_named(verb, one.key) != nullptr) all.push_back(&one);
+                                 [&](const Setting& other) { return other.key == default_setting.key; });
+    if (!own && option_named(verb, default_setting.key) != nullptr) all.push_back(&default_setting);
   }
   for (const auto& setting : entry.settings) all.push_back(&setting);
   return all;

@@ -206,10 +206,10 @@ Result<void> SuiteRun::end() {
 int SuiteRun::exit_code() const {
   if (interrupted()) return interrupt_exit_code();
   bool failed = false, lacks = false, any = false;
-  for (const auto& one : report::list(run_.settings, "entries")) {
-    const auto state = report::text(one, "state");
+  for (const auto& entry : report::list(run_.settings, "entries")) {
+    const auto state = report::text(entry, "state");
     failed = failed || state == "failed";
-    lacks = lacks || report::number(one, "exit_code") == static_cast<double>(Exit::environment);
+    lacks = lacks || report::number(entry, "exit_code") == static_cast<double>(Exit::environment);
     any = any || state == "done";
   }
   return static_cast<int>(failed ? Exit::failed : lacks || !any ? Exit::environment : Exit::ok);

@@ -158,8 +158,8 @@ void SweepForecast::learn_from_store(const fs::path& path) {
   }
   before_ = visits_.seen();
   const auto peaks = store->peak_memories(model_, ready_.setting.machine, kPeaksRead);
-  for (const auto& one : peaks.value_or(std::vector<store::PeakMemory>()))
-    peaks_.add(one.level, one.question, plan::work_of(one.bundle).moving_bytes, one.bytes);
+  for (const auto& peak : peaks.value_or(std::vector<store::PeakMemory>()))
+    peaks_.add(peak.level, peak.question, plan::work_of(peak.bundle).moving_bytes, peak.bytes);
 }
 
 const Json* SweepForecast::smallest() const {
@@ -227,7 +227,7 @@ std::vector<PointForecast> SweepForecast::points(const std::vector<Json>& specs)
   double measured = visit_seconds(a_, effort) * walks;
   if (const auto& budget = ready_.setting.options.budget_s; budget && a_.point_time.empty() && !specs.empty())
     measured = std::max(kLeastMeasured_s * walks, (*budget - beside) / static_cast<double>(specs.size()));
-  for (auto& one : all) one.seconds += measured;
+  for (auto& element : all) element.seconds += measured;
   return all;
 }
 

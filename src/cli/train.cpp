@@ -114,8 +114,8 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   if (!run) return complain(run.error());
   const auto document = report::training_document(*run, store);
   if (!document) return complain(document.error());
-  for (const auto& one : run->cases)  // a list of runs without it is no reason to end in an error
-    (void)store.set_verdict(run->run_id, one.key, document->summary);
+  for (const auto& run_case : run->cases)  // a list of runs without it is no reason to end in an error
+    (void)store.set_verdict(run->run_id, run_case.key, document->summary);
   if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
   return a.common.output.empty() ? write_stored_page(*document, setting.place, store.path(), setting.run_id)
                                  : write_page(*document, setting.place, a.common.output);

@@ -322,10 +322,10 @@ Result<void> Walks::remember_exhaustion() {
   const auto& s = ready_.setting;
   const auto seen = STRATA_TRY(store_.out_of_memory(s.machine));
   const double limit = s.options.memory_limit_gib.value_or(0);
-  for (const auto& one : seen)
-    if (one.torch == s.environment.torch_version &&
-        (one.limit_gib == 0 || (limit > 0 && one.limit_gib >= kSameLimit * limit)))
-      outgrown_.add(one.level, one.question);
+  for (const auto& element : seen)
+    if (element.torch == s.environment.torch_version &&
+        (element.limit_gib == 0 || (limit > 0 && element.limit_gib >= kSameLimit * limit)))
+      outgrown_.add(element.level, element.question);
   return {};
 }
 

@@ -146,15 +146,16 @@ void add_row(store::Case& one, store::Row row, const Shard& shard) {
 std::vector<store::Case> join_trainings(std::vector<store::Run>& runs, std::vector<std::string>& notes) {
   std::vector<store::Case> all;
   for (auto& run : runs)
-    for (auto& one : run.cases) {
-      const auto known = std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.key == one.key; });
+    for (auto& run_case : run.cases) {
+      const auto known =
+          std::find_if(all.begin(), all.end(), [&](const auto& other) { return other.key == run_case.key; });
       if (known == all.end()) {
-        all.push_back(std::move(one));
-      } else if (known->network != one.network) {
+        all.push_back(std::move(run_case));
+      } else if (known->network != run_case.network) {
         notes.push_back(fmt::format("shard {} trained another network and is left out", shard_of(run).text()));
       } else {
-        known->finished = known->finished && one.finished;
-        for (auto& row : one.rows) add_row(*known, std::move(row), shard_of(run));
+        known->finished = known->finished && run_case.finished;
+        for (auto& row : run_case.rows) add_row(*known, std::move(row), shard_of(run));
       }
     }
   return all;
@@ -208,7 +209,7 @@ store::Run join_shards(std::vector<store::Run> runs) {
   } else {
     JoinedCases cases;
     for (auto& run : runs)
-      for (auto& one : run.cases) cases.add(run, std::move(one));
+      for (auto& run_case : run.cases) cases.add(run, std::move(run_case));
     notes = cases.notes();
     nodes = cases.nodes();
     all = cases.take();

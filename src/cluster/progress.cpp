@@ -55,8 +55,8 @@ struct Kept {
 std::int64_t repeats_done(const store::Store& store, const store::Run& run) {
   const auto epochs = lookup::number(run.settings, "epochs").value_or(1);
   std::set<int> done;
-  for (const auto& one : run.cases)
-    for (const auto& row : one.rows) {
+  for (const auto& run_case : run.cases)
+    for (const auto& row : run_case.rows) {
       const auto all = store.series(row.row_id);
       if (!all) continue;
       for (const auto& series : *all)

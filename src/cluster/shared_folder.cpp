@@ -67,8 +67,8 @@ Result<SharedFolder> read_shared_folder(const fs::path& path) {
   folder.order_seed = fields.integer("order_seed", 0, std::numeric_limits<std::int64_t>::max());
   folder.command = fields.text("command");
   const Json& sent = fields.array("submissions");
-  for (const Json& one : sent) {
-    outside::Fields submission(one, about(path).string() + ": a submission");
+  for (const Json& element : sent) {
+    outside::Fields submission(element, about(path).string() + ": a submission");
     Submission read{submission.text("job"), submission.text("sent"), {}};
     for (const auto shard : submission.integers("shards", std::nullopt, 1, folder.shards))
       read.shards.push_back(static_cast<int>(shard));

@@ -174,8 +174,8 @@ std::vector<Task> tasks_from_sacct(std::string_view text) {
     if (fields.size() < 2 || between == std::string::npos || id.find('.') != std::string::npos) continue;
     auto node = field(fields, 2);
     if (node == "None assigned") node.clear();
-    for (const int one : numbers_in(std::string_view(id).substr(between + 1)))
-      tasks.push_back({id.substr(0, between), one, state_from_slurm(fields[1]), node, ""});
+    for (const int number : numbers_in(std::string_view(id).substr(between + 1)))
+      tasks.push_back({id.substr(0, between), number, state_from_slurm(fields[1]), node, ""});
   }
   return tasks;
 }

@@ -50,8 +50,8 @@ bool has_given_weights(const Program& program, const Step& step) {
 // The kernels count in 32 bits.
 bool is_countable(const graph::Shape& image) {
   std::int64_t places = 1;
-  for (const auto one : image)
-    if (one <= 0 || one > std::numeric_limits<std::int32_t>::max()) return false;
+  for (const auto byte : image)
+    if (byte <= 0 || byte > std::numeric_limits<std::int32_t>::max()) return false;
   return !__builtin_mul_overflow(image[0], image[2] * image[3], &places) &&
          places <= std::numeric_limits<std::int32_t>::max();
 }

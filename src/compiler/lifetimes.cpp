@@ -29,7 +29,7 @@ std::vector<Lifetime> lifetimes_of(const Program& program) {
     for (const int value : program.steps[s].node.outputs) touch(value, static_cast<int>(s));
   }
   for (const auto* list : {&program.graph.outputs, &program.graph.updates})
-    for (const auto& one : *list) touch(one.value, static_cast<int>(program.steps.size()));
+    for (const auto& named : *list) touch(named.value, static_cast<int>(program.steps.size()));
   return found;
 }
 

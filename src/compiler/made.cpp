@@ -63,8 +63,8 @@ void replace_uses(Program& program, int from, int to) {
       if (post.value == from) post.value = to;
   }
   for (auto* list : {&program.graph.outputs, &program.graph.updates})
-    for (auto& one : *list)
-      if (one.value == from) one.value = to;
+    for (auto& element : *list)
+      if (element.value == from) element.value = to;
 }
 
 }  // namespace strata::compiler

@@ -59,9 +59,9 @@ std::vector<int> changes_of(const Program& program, const std::vector<int>& prod
   for (const auto& update : program.graph.updates) by_name[update.name] = producer[at(update.value)];
   std::vector<int> changed(program.places.size(), static_cast<int>(program.steps.size()));
   for (const auto* list : {&program.graph.parameters, &program.graph.buffers})
-    for (const auto& one : *list)
-      if (const auto it = by_name.find(one.name); it != by_name.end())
-        changed[at(program.place(one.value).storage)] = it->second;
+    for (const auto& named : *list)
+      if (const auto it = by_name.find(named.name); it != by_name.end())
+        changed[at(program.place(named.value).storage)] = it->second;
   return changed;
 }
 
@@ -136,8 +136,8 @@ bool Repeats::add_again(const Choice& choice, int step, int before, Choice& made
   if (!choice[at(root_[at(step)])] || made[at(step)]) return true;
   made[at(step)] = true;
   if (calls_[at(step)].until < before) return false;
-  for (const int one : calls_[at(step)].from)
-    if (!add_again(choice, one, before, made, turns)) return false;
+  for (const int dependency : calls_[at(step)].from)
+    if (!add_again(choice, dependency, before, made, turns)) return false;
   turns.push_back({step, true});
   return true;
 }
@@ -147,8 +147,8 @@ bool Repeats::turns_of(const Choice& choice, std::vector<Turn>& turns) const {
   turns.clear();
   for (std::size_t s = 0; s < calls_.size(); ++s) {
     if (is_backward(s))
-      for (const int one : calls_[s].from)
-        if (!add_again(choice, one, static_cast<int>(s), made, turns)) return false;
+      for (const int dependency : calls_[s].from)
+        if (!add_again(choice, dependency, static_cast<int>(s), made, turns)) return false;
     turns.push_back({static_cast<int>(s), false});
   }
   return true;
@@ -170,7 +170,8 @@ bool Repeats::profile(const Choice& choice, Profile& into) const {
   for (std::size_t t = 0; t < into.turns.size(); ++t) {
     const auto& turn = into.turns[t];
     const auto& call = calls_[at(turn.step)];
-    for (const int one : turn.again ? call.reads_again : call.reads) into.last[read(turn, one)] = static_cast<int>(t);
+    for (const int dependency : turn.again ? call.reads_again : call.reads)
+      into.last[read(turn, dependency)] = static_cast<int>(t);
     for (const int write : turn.again ? call.gives_again : call.writes) {
       const auto own = at(write) + (turn.again ? count : 0);
       into.first[own] = into.last[own] = static_cast<int>(t);

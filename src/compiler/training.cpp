@@ -72,8 +72,8 @@ class Rewriter {
   }
   std::string name_of_weight(int value) const {
     for (const auto* list : {&graph_.parameters, &graph_.buffers})
-      for (const auto& one : *list)
-        if (one.value == value) return one.name;
+      for (const auto& named : *list)
+        if (named.value == value) return named.name;
     throw NoStep{"a weight that is none"};
   }
 
@@ -108,13 +108,13 @@ class Rewriter {
   }
   // All arguments but tensors.
   std::vector<Argument> with_plain(std::vector<Argument> tensors) const {
-    for (const auto& one : node_.args)
-      if (one.kind == Argument::Kind::plain) tensors.push_back(one);
+    for (const auto& argument : node_.args)
+      if (argument.kind == Argument::Kind::plain) tensors.push_back(argument);
     return tensors;
   }
   std::vector<bool> mask() const {
     std::vector<bool> all;
-    for (const auto& one : node_.find("output_mask")->plain) all.push_back(one.get<bool>());
+    for (const auto& is_needed : node_.find("output_mask")->plain) all.push_back(is_needed.get<bool>());
     return all;
   }
 
@@ -320,7 +320,7 @@ class Rewriter {
     const int result = node_.outputs.at(0);
     std::int64_t places = 1;
     const auto kernel = node_.ints("kernel_size");
-    for (const auto one : kernel) places *= one;
+    for (const auto extent : kernel) places *= extent;
     if (kernel.size() == 1) places *= places;
     emit("strata.max_pool_train.default", with_plain({tensor("source", "self")}),
          {result, beside(result, node_.outputs.at(1), places < 256 ? 1 : 4)});

@@ -45,7 +45,7 @@ Uses uses_of(const Program& program) {
     for (const int value : program.steps[s].node.outputs) uses.producer[slot(value)] = static_cast<int>(s);
   }
   for (const auto* list : {&program.graph.outputs, &program.graph.updates})
-    for (const auto& one : *list) uses.kept[slot(one.value)] = true;
+    for (const auto& named : *list) uses.kept[slot(named.value)] = true;
   return uses;
 }
 
@@ -65,7 +65,7 @@ Result<void> settle(Program& program) {
   const auto& g = program.graph;
   for (const auto& input : g.inputs) program.place(input.value).in = Place::In::caller;
   for (const auto* list : {&g.parameters, &g.buffers, &g.constants})
-    for (const auto& one : *list) program.place(one.value).in = Place::In::weights;
+    for (const auto& named : *list) program.place(named.value).in = Place::In::weights;
   for (const auto& step : program.steps) settle_outputs(program, step);
   for (const auto& output : g.outputs) {
     const int storage = program.place(output.value).storage;

@@ -48,10 +48,10 @@ class Verifier {
   void run() {
     const auto& g = p_.graph;
     for (const auto* list : {&g.inputs, &g.parameters, &g.buffers, &g.constants})
-      for (const auto& one : *list) {
-        need(p_.place(one.value).layout == Layout::plain, "'{}' is given and not plain", one.name);
-        hold(one.value);
-        given_.insert(p_.place(one.value).storage);
+      for (const auto& named : *list) {
+        need(p_.place(named.value).layout == Layout::plain, "'{}' is given and not plain", named.name);
+        hold(named.value);
+        given_.insert(p_.place(named.value).storage);
       }
     if (g.mode == graph::Mode::train)
       for (const auto& update : g.updates) changes_[update.value] = storage_named(update.name);
@@ -136,8 +136,8 @@ class Verifier {
 
   int storage_named(const std::string& name) const {
     for (const auto* list : {&p_.graph.parameters, &p_.graph.buffers})
-      for (const auto& one : *list)
-        if (one.name == name) return storage(one.value);
+      for (const auto& named : *list)
+        if (named.name == name) return storage(named.value);
     throw Breach{fmt::format("an update of '{}', which is no weight", name)};
   }
 

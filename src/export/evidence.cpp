@@ -85,19 +85,19 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
     if (++looked_at > kLookedAt) break;
     const auto run = store.load_run(listed.run_id);
     if (!run) continue;
-    for (const auto& one : run->cases) {
-      const bool same_case = one.key == key;
-      const bool measured = std::any_of(one.rows.begin(), one.rows.end(), [&](const store::Row& row) {
+    for (const auto& run_case : run->cases) {
+      const bool same_case = run_case.key == key;
+      const bool measured = std::any_of(run_case.rows.begin(), run_case.rows.end(), [&](const store::Row& row) {
         return row.level == job.level.id && row.variant == job.level.variant && row.state == "measured";
       });
-      if (!same_case || !measured || one.network == job.bundle->network) continue;
-      const auto change = plan::changes_between(outside::field(one.bundle, "read"), info.value("read", Json()),
+      if (!same_case || !measured || run_case.network == job.bundle->network) continue;
+      const auto change = plan::changes_between(outside::field(run_case.bundle, "read"), info.value("read", Json()),
                                                 plan::folder_of(info.value("spec", Json::object())));
       if (change) return fmt::format("{} since run {} measured it", *change, run->run_id);
-      if (const auto file = changed_file(outside::field(one.bundle, "case"), outside::field(info, "case"));
+      if (const auto file = changed_file(outside::field(run_case.bundle, "case"), outside::field(info, "case"));
           !file.empty())
         return fmt::format("{} changed since run {} measured it", file, run->run_id);
-      const bool others = outside::field(one.bundle, "network") != info.value("network", Json());
+      const bool others = outside::field(run_case.bundle, "network") != info.value("network", Json());
       return fmt::format("{} since run {} measured it",
                          others ? "the same files gave other weights" : "strata or its environment changed",
                          run->run_id);
@@ -123,9 +123,9 @@ Evidence find_evidence(const fs::path& path, const plan::Job& job) {
     if (!cases || std::none_of(cases->begin(), cases->end(), is_of_network)) continue;
     const auto run = store->load_run(listed.run_id);
     if (!run) return {{}, run.error().what, ""};
-    for (const auto& one : run->cases)
-      if (const auto* row = is_of_network(one) ? verdict_row(one, job) : nullptr)
-        return evidence_of(*run, one, *row, job);
+    for (const auto& run_case : run->cases)
+      if (const auto* row = is_of_network(run_case) ? verdict_row(run_case, job) : nullptr)
+        return evidence_of(*run, run_case, *row, job);
   }
   const auto change = what_changed(*store, *runs, job);
   return {{}, change.empty() ? none : change, ""};

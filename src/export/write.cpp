@@ -70,9 +70,10 @@ std::string cpp_field(const std::string& name, std::string_view dtype, const std
 // Inputs or outputs of bundle.json.
 std::string cpp_fields(const Json& list, const core::Case& question) {
   std::vector<std::string> out;
-  for (const auto& one : list) {
-    const auto type = graph::type_named(one["dtype"].get<std::string>());
-    out.push_back(cpp_field(one["name"], type ? graph::safetensors_name(*type) : "", extents(one["shape"], question)));
+  for (const auto& element : list) {
+    const auto type = graph::type_named(element["dtype"].get<std::string>());
+    out.push_back(
+        cpp_field(element["name"], type ? graph::safetensors_name(*type) : "", extents(element["shape"], question)));
   }
   return fmt::format("{}", fmt::join(out, ", "));
 }

@@ -211,21 +211,21 @@ void Emitter::call(const std::string& function, Fields fields) {
 
 void Emitter::call_between(const std::string& head, Fields fields, const std::string& tail) {
   leave_out_empty(fields);
-  for (auto& one : wrapped(head, fields, tail)) lines_.push_back(std::move(one));
+  for (auto& line : wrapped(head, fields, tail)) lines_.push_back(std::move(line));
 }
 
 const std::string& Emitter::file_name(int value) const {
   for (const auto* list : {&program_.graph.parameters, &program_.graph.buffers, &program_.graph.constants})
-    for (const auto& one : *list)
-      if (one.value == value) return one.name;
+    for (const auto& named : *list)
+      if (named.value == value) return named.name;
   throw Unsupported(fmt::format("'{}' where a weight is needed", program_.value(value).name));
 }
 
 void Emitter::weight_call(const std::string& function, const Fields& given) {
   Fields fields = given;
   leave_out_empty(fields);
-  for (auto& one : wrapped(fmt::format("const Weight {} = {}(p, {{", names_.name(output()), function), fields, "});"))
-    lines_.push_back(std::move(one));
+  for (auto& line : wrapped(fmt::format("const Weight {} = {}(p, {{", names_.name(output()), function), fields, "});"))
+    lines_.push_back(std::move(line));
 }
 
 }  // namespace strata::generate

@@ -39,16 +39,17 @@ std::optional<Normalisation> normalisation(const compiler::Program& program) {
 
 std::string ports(const compiler::Program& program, const std::vector<graph::Named>& list) {
   std::string text;
-  for (const auto& one : list)
-    text += fmt::format("{}{{{}, {}}}", text.empty() ? "" : ", ", escape::cpp_string(one.name),
-                        braces(program.value(one.value).shape));
+  for (const auto& element : list)
+    text += fmt::format("{}{{{}, {}}}", text.empty() ? "" : ", ", escape::cpp_string(element.name),
+                        braces(program.value(element.value).shape));
   return "{" + text + "}";
 }
 
 std::string listed(const compiler::Program& program, const std::vector<graph::Named>& list) {
   std::vector<std::string> all;
-  for (const auto& one : list)
-    all.push_back(fmt::format("{} {}", escape::markdown_code(one.name), brackets(program.value(one.value).shape)));
+  for (const auto& element : list)
+    all.push_back(
+        fmt::format("{} {}", escape::markdown_code(element.name), brackets(program.value(element.value).shape)));
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -82,13 +83,13 @@ std::string state_of(const compiler::Program& program) {
         if (buffer.value == step.node.tensor("buffer")) counts.insert(buffer.name);
   bool first = true;
   for (const auto* list : {&program.graph.parameters, &program.graph.buffers})
-    for (const auto& one : *list) {
+    for (const auto& named : *list) {
       const auto& updates = program.graph.updates;
-      if (std::none_of(updates.begin(), updates.end(), [&](const auto& update) { return update.name == one.name; }))
+      if (std::none_of(updates.begin(), updates.end(), [&](const auto& update) { return update.name == named.name; }))
         continue;
-      text +=
-          fmt::format("{}{{{}, {}, {}}}", first ? "" : ",\n                                ",
-                      escape::cpp_string(one.name), braces(program.value(one.value).shape), counts.contains(one.name));
+      text += fmt::format("{}{{{}, {}, {}}}", first ? "" : ",\n                                ",
+                          escape::cpp_string(named.name), braces(program.value(named.value).shape),
+                          counts.contains(named.name));
       first = false;
     }
   return text + "};\n\n";
@@ -192,9 +193,9 @@ Result<void> know_all(const compiler::Program& program) {
                 "levels run it",
                 Exit::environment);
   for (const auto* list : {&program.graph.inputs, &program.graph.outputs})
-    for (const auto& one : *list)
-      if (const auto& value = program.graph.value(one.value); value.elements() == 0)
-        return fail(fmt::format("'{}' is {} {}, which has no elements: there is nothing to compute", one.name,
+    for (const auto& named : *list)
+      if (const auto& value = program.graph.value(named.value); value.elements() == 0)
+        return fail(fmt::format("'{}' is {} {}, which has no elements: there is nothing to compute", named.name,
                                 graph::name_of(value.type), graph::to_string(value.shape)),
                     "give a shape without 0", Exit::environment);
   return {};
@@ -346,10 +347,10 @@ std::vector<std::string> targets() {
 std::vector<std::string> refused_ports(const graph::Graph& graph) {
   std::vector<std::string> refused;
   for (const auto* list : {&graph.inputs, &graph.outputs})
-    for (const auto& one : *list)
-      if (const auto& value = graph.value(one.value); value.type != graph::Type::float32 || value.shape.size() > 8)
+    for (const auto& named : *list)
+      if (const auto& value = graph.value(named.value); value.type != graph::Type::float32 || value.shape.size() > 8)
         refused.push_back(
-            fmt::format("'{}' is {} {}", one.name, graph::name_of(value.type), graph::to_string(value.shape)));
+            fmt::format("'{}' is {} {}", named.name, graph::name_of(value.type), graph::to_string(value.shape)));
   return refused;
 }
 

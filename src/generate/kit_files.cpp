@@ -21,9 +21,9 @@ bool calls(const std::string& code, std::string_view function) {
 
 void add_source(const std::string& name, std::set<std::string>& files) {
   if (!files.insert(name).second) return;
-  for (const auto& one : kit_table())
-    if (one.name == name)
-      for (const auto& called : one.calls) add_source(std::string(called), files);
+  for (const auto& kit_file : kit_table())
+    if (kit_file.name == name)
+      for (const auto& called : kit_file.calls) add_source(std::string(called), files);
 }
 
 // The kit's headers that a text includes: as "kit/x.hpp", or beside it as "x.hpp".
@@ -87,9 +87,9 @@ Result<std::set<std::string>> kit_files(const std::filesystem::path& kit, const 
                                         const std::set<std::string>& includes) {
   std::set<std::string> files = kit_base();
   // `descend` lies in trained.cpp, which every program has
-  for (const auto& one : kit_table())
-    if (std::any_of(one.functions.begin(), one.functions.end(), [&](auto name) { return calls(code, name); }))
-      add_source(std::string(one.name), files);
+  for (const auto& kit_file : kit_table())
+    if (std::any_of(kit_file.functions.begin(), kit_file.functions.end(), [&](auto name) { return calls(code, name); }))
+      add_source(std::string(kit_file.name), files);
   std::vector<std::string> open(files.begin(), files.end());
   for (const auto& include : includes)
     if (files.insert(include).second) open.push_back(include);

@@ -45,7 +45,7 @@ std::optional<double> spelt_number(const std::string& text) {
 
 std::string list_literal(const Json& list) {
   std::vector<std::string> parts;
-  for (const auto& one : list) parts.push_back(number_literal(one));
+  for (const auto& element : list) parts.push_back(number_literal(element));
   const auto joined = fmt::format("{}", fmt::join(parts, ", "));
   const auto all = [&](auto is) { return !list.empty() && std::all_of(list.begin(), list.end(), is); };
   if (all([](const Json& one) { return one.is_boolean(); }))
@@ -99,7 +99,7 @@ class Writer {
           "forward", "Ints", "Generated", "AtenNetwork", "NamedTensor", "Port", "make_generated_network"})
       taken_.unique(word);
     for (const auto* list : {&graph.parameters, &graph.buffers, &graph.constants})
-      for (const auto& one : *list) names_[static_cast<std::size_t>(one.value)] = taken_.unique(one.name);
+      for (const auto& named : *list) names_[static_cast<std::size_t>(named.value)] = taken_.unique(named.name);
     for (const auto& input : graph.inputs) names_[static_cast<std::size_t>(input.value)] = taken_.unique(input.name);
     for (const auto& node : graph.nodes)
       for (const int value : node.outputs)
@@ -109,7 +109,8 @@ class Writer {
         for (const int value : argument.values)
           if (value >= 0) last_[static_cast<std::size_t>(value)] = static_cast<int>(n);
     for (const auto* list : {&graph.outputs, &graph.updates})
-      for (const auto& one : *list) last_[static_cast<std::size_t>(one.value)] = static_cast<int>(graph.nodes.size());
+      for (const auto& named : *list)
+        last_[static_cast<std::size_t>(named.value)] = static_cast<int>(graph.nodes.size());
   }
 
   Result<std::string> write(const std::string& what) {
@@ -126,10 +127,10 @@ class Writer {
     for (const auto& header : headers_) file += fmt::format("#include <ATen/ops/{}_ops.h>\n", header);
     file += "\n#include <limits>\n\nnamespace {\n\nstruct Generated final : AtenNetwork {\n";
     for (const auto* list : {&graph_.parameters, &graph_.buffers, &graph_.constants})
-      for (const auto& one : *list)
-        file += fmt::format("  at::Tensor {} = at::empty({}, {});\n", name(one.value),
-                            "at::IntArrayRef(" + braces(graph_.value(one.value).shape) + ")",
-                            type_literal(graph_.value(one.value).type));
+      for (const auto& named : *list)
+        file += fmt::format("  at::Tensor {} = at::empty({}, {});\n", name(named.value),
+                            "at::IntArrayRef(" + braces(graph_.value(named.value).shape) + ")",
+                            type_literal(graph_.value(named.value).type));
     file += fmt::format(
         "\n  Generated() {{\n    parameters = {};\n    buffers = {};\n    constants = {};\n    inputs = {};\n    "
         "outputs = {};\n  }}\n\n",
@@ -155,16 +156,17 @@ class Writer {
 
   std::string tensors(const std::vector<graph::Named>& list) const {
     std::vector<std::string> parts;
-    for (const auto& one : list)
-      parts.push_back(
-          fmt::format("{{{}, &{}{}}}", escape::cpp_string(one.name), name(one.value), one.frozen ? ", true" : ""));
+    for (const auto& element : list)
+      parts.push_back(fmt::format("{{{}, &{}{}}}", escape::cpp_string(element.name), name(element.value),
+                                  element.frozen ? ", true" : ""));
     return fmt::format("{{{}}}", fmt::join(parts, ",\n                  "));
   }
   std::string ports(const std::vector<graph::Named>& list) const {
     std::vector<std::string> parts;
-    for (const auto& one : list)
-      parts.push_back(fmt::format("{{{}, {}, {}}}", escape::cpp_string(one.name),
-                                  type_literal(graph_.value(one.value).type), braces(graph_.value(one.value).shape)));
+    for (const auto& element : list)
+      parts.push_back(fmt::format("{{{}, {}, {}}}", escape::cpp_string(element.name),
+                                  type_literal(graph_.value(element.value).type),
+                                  braces(graph_.value(element.value).shape)));
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
   }
 

@@ -17,9 +17,9 @@ namespace {
 
 std::string described(const graph::Graph& graph, const char* what, const std::vector<graph::Named>& list) {
   std::vector<std::string> all;
-  for (const auto& one : list)
-    all.push_back(fmt::format("{} {} {}", escape::markdown_code(one.name), name_of(graph.value(one.value).type),
-                              brackets(graph.value(one.value).shape)));
+  for (const auto& element : list)
+    all.push_back(fmt::format("{} {} {}", escape::markdown_code(element.name), name_of(graph.value(element.value).type),
+                              brackets(graph.value(element.value).shape)));
   return fmt::format("{}: {}.\n", what, fmt::join(all, ", "));
 }
 

@@ -117,8 +117,8 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors"),
              labels = SafeTensors::open(bundle / "labels.safetensors"),
              reference = SafeTensors::open(bundle / "reference" / "timed.train.safetensors");
-  for (const auto* one : {&inputs, &labels, &reference})
-    if (!*one) return tl::unexpected(one->error());
+  for (const auto* operand : {&inputs, &labels, &reference})
+    if (!*operand) return tl::unexpected(operand->error());
   const auto timed = timed_of(bundle / "reference" / "train.json");
   if (!timed) return tl::unexpected(timed.error());
   const auto in_mode = STRATA_TRY(
@@ -135,7 +135,7 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     if (found == nullptr) return lacks(*reference, "0/" + name);
     const auto wanted = to_doubles(*found);
     double size = 0;
-    for (const double one : wanted) size += one * one;
+    for (const double element : wanted) size += element * element;
     const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(wanted.size()));
     kept.add(tensors, "output/" + name, wanted, found->shape);
     kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(precision)) * scale}, {});

@@ -147,8 +147,8 @@ Result<std::vector<std::int64_t>> times_in(const std::string& text, std::size_t 
   const auto all = nlohmann::json::parse(text, nullptr, false);
   const auto found = all.is_object() && all.contains("times") ? all["times"] : nlohmann::json();
   std::vector<std::int64_t> times;
-  for (const auto& one : found)
-    if (one.is_number_integer()) times.push_back(one.get<std::int64_t>());
+  for (const auto& element : found)
+    if (element.is_number_integer()) times.push_back(element.get<std::int64_t>());
   if (!found.is_array() || times.size() != nodes ||
       std::any_of(times.begin(), times.end(), [](auto n) { return n < 1; }))
     return fail(fmt::format("{}: 'times' is not one positive number for each of {} nodes", where, nodes),

@@ -109,15 +109,15 @@ std::string operations_with_places(const std::vector<const Node*>& nodes) {
 }
 
 const Argument* Node::find(std::string_view arg) const {
-  for (const auto& one : args)
-    if (one.name == arg) return &one;
+  for (const auto& argument : args)
+    if (argument.name == arg) return &argument;
   return nullptr;
 }
 
 const Argument& Node::get(std::string_view arg) const {
   if (const auto* found = find(arg)) return *found;
   std::vector<std::string_view> known;
-  for (const auto& one : args) known.push_back(one.name);
+  for (const auto& argument : args) known.push_back(argument.name);
   throw ArgumentError(fmt::format("{} has no argument '{}'; it has: {}", where(), arg, fmt::join(known, ", ")));
 }
 
@@ -189,8 +189,8 @@ std::vector<std::int64_t> Node::ints(std::string_view arg) const {
   const auto& got = get_plain(arg, "a list of integers");
   if (!got.is_array()) wrong(*this, arg, got, "a list of integers");
   std::vector<std::int64_t> all;
-  for (const auto& one : got)
-    if (const auto value = whole(one))
+  for (const auto& element : got)
+    if (const auto value = whole(element))
       all.push_back(*value);
     else
       wrong(*this, arg, got, "a list of integers");

@@ -91,7 +91,8 @@ Argument read_argument(const std::string& name, const json& got, const Graph& gr
     argument.values.push_back(index_of(got["value"], graph, place));
   } else if (got.size() == 1 && got.contains("values") && got["values"].is_array()) {
     argument.kind = Argument::Kind::tensors;
-    for (const auto& one : got["values"]) argument.values.push_back(one.is_null() ? -1 : index_of(one, graph, place));
+    for (const auto& element : got["values"])
+      argument.values.push_back(element.is_null() ? -1 : index_of(element, graph, place));
   } else {
     throw Damage{fmt::format(R"({}: {} is neither {{"value":n}} nor {{"values":[...]}} nor plain)", place, got.dump())};
   }
@@ -112,8 +113,8 @@ Node read_node(const json& item, std::size_t number, const Graph& graph) {
   const auto& args = field(item, "args", where);
   if (!args.is_object()) throw Damage{fmt::format("{}: 'args' is {}, not an object", where, args.type_name())};
   for (const auto& [name, got] : args.items()) node.args.push_back(read_argument(name, got, graph, where));
-  for (const auto& one : list_field(item, "outputs", where))
-    node.outputs.push_back(index_of(one, graph, where + ", outputs"));
+  for (const auto& element : list_field(item, "outputs", where))
+    node.outputs.push_back(index_of(element, graph, where + ", outputs"));
   if (node.outputs.empty()) throw Damage{fmt::format("{} has no outputs", where)};
   return node;
 }
@@ -158,8 +159,8 @@ void define(Graph& graph, std::vector<bool>& defined, int index, Origin origin, 
 void connect_definitions(Graph& graph) {
   std::vector<bool> defined(graph.values.size(), false);
   const auto take = [&](const std::vector<Named>& list, Origin origin, const char* what) {
-    for (const auto& one : list)
-      define(graph, defined, one.value, origin, -1, fmt::format("the {} '{}'", what, one.name));
+    for (const auto& element : list)
+      define(graph, defined, element.value, origin, -1, fmt::format("the {} '{}'", what, element.name));
   };
   take(graph.inputs, Origin::input, "input");
   take(graph.parameters, Origin::parameter, "parameter");
@@ -280,17 +281,17 @@ Result<Graph> load(const fs::path& bundle) {
 }
 
 Result<void> check_tensors(const Graph& graph, const std::vector<Named>& wanted, const SafeTensors& file) {
-  for (const auto& one : wanted) {
-    const auto& value = graph.value(one.value);
-    const auto* found = file.find(one.name);
+  for (const auto& element : wanted) {
+    const auto& value = graph.value(element.value);
+    const auto* found = file.find(element.name);
     if (found == nullptr) {
-      const auto near = nearest(one.name, file.names());
-      return fail(fmt::format("{} has no tensor '{}', which the graph needs as {} {}", file.where(), one.name,
+      const auto near = nearest(element.name, file.names());
+      return fail(fmt::format("{} has no tensor '{}', which the graph needs as {} {}", file.where(), element.name,
                               name_of(value.type), to_string(value.shape)),
                   near ? fmt::format("the nearest name in it is '{}'", *near) : again);
     }
     if (found->dtype != safetensors_name(value.type) || found->shape != value.shape)
-      return fail(fmt::format("{}: '{}' is {} {}, the graph needs {} {}", file.where(), one.name, found->dtype,
+      return fail(fmt::format("{}: '{}' is {} {}, the graph needs {} {}", file.where(), element.name, found->dtype,
                               to_string(found->shape), safetensors_name(value.type), to_string(value.shape)),
                   "the weights must be those of the captured model");
   }

@@ -8,9 +8,9 @@ using Json = nlohmann::ordered_json;
 
 Json named_json(const std::vector<Named>& all, const char* name) {
   auto list = Json::array();
-  for (const auto& one : all) {
-    list.push_back(Json{{name, one.name}, {"value", one.value}});
-    if (one.frozen) list.back()["frozen"] = true;
+  for (const auto& element : all) {
+    list.push_back(Json{{name, element.name}, {"value", element.value}});
+    if (element.frozen) list.back()["frozen"] = true;
   }
   return list;
 }

@@ -139,9 +139,9 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   session->reset();
   // The same level twice: with the fixed size, and with the open one at that size.
   std::vector<Participant> pair{participant, participant};
-  for (auto& one : pair) {
-    one.row.blocks.clear();
-    one.row.start_up = Json::array();
+  for (auto& twin : pair) {
+    twin.row.blocks.clear();
+    twin.row.start_up = Json::array();
   }
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", participant.name()), -1);

@@ -251,7 +251,7 @@ Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants,
   run::StopByTime rounds(share / static_cast<double>(std::max<std::size_t>(1, groups.size())), kFewestRounds);
   run::StopByPrecision precision(plan.effort.ci_width, plan.first, [&] {
     std::vector<stats::Comparison> all;
-    for (auto& one : compare_with_reference(participants, plan)) all.push_back(std::move(one.comparison));
+    for (auto& compared : compare_with_reference(participants, plan)) all.push_back(std::move(compared.comparison));
     return all;
   });
   InterleaveSink sink(participants, judge, plan, rounds, progress);

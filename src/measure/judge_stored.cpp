@@ -66,10 +66,10 @@ void judge_row(const store::Case& one, store::Row& row) {
 }  // namespace
 
 void judge_stored(store::Run& run) {
-  for (auto& one : run.cases)
-    for (auto& row : one.rows)
+  for (auto& run_case : run.cases)
+    for (auto& row : run_case.rows)
       if (!row.judged) {
-        judge_row(one, row);
+        judge_row(run_case, row);
         row.judged = true;
       }
 }

@@ -31,12 +31,12 @@ bool LoadFacts::busy() const {
 
 void add_restarts(LoadFacts& facts, const std::vector<probe::Load>& restarts) {
   probe::Load all;
-  for (const auto& one : restarts) {
-    if (one.seconds <= 0) continue;
-    all.others += one.others * one.seconds;
-    all.steal += one.steal * one.seconds;
-    all.seconds += one.seconds;
-    facts.restarts.push_back(one.taken());
+  for (const auto& restart_load : restarts) {
+    if (restart_load.seconds <= 0) continue;
+    all.others += restart_load.others * restart_load.seconds;
+    all.steal += restart_load.steal * restart_load.seconds;
+    all.seconds += restart_load.seconds;
+    facts.restarts.push_back(restart_load.taken());
   }
   if (all.seconds <= 0) return;
   facts.during = probe::Load{all.others / all.seconds, all.steal / all.seconds, all.seconds};

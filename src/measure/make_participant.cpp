@@ -11,8 +11,8 @@ namespace strata::measure {
 
 namespace {
 const plan::NamedEnvironment* named(const Setting& setting, const level::Level& level) {
-  for (const auto& one : setting.environments)
-    if (one.name == level.in_environment) return &one;
+  for (const auto& named : setting.environments)
+    if (named.name == level.in_environment) return &named;
   return nullptr;
 }
 }  // namespace

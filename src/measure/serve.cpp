@@ -134,8 +134,8 @@ Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>
   }
   std::vector<ServeAnswer> answers;
   std::optional<Failure> wrong;
-  for (auto& one : asked) {
-    auto answer = one.get();
+  for (auto& element : asked) {
+    auto answer = element.get();
     if (!answer && !wrong) wrong = answer.error();
     if (answer) answers.push_back(std::move(*answer));
   }
@@ -304,17 +304,17 @@ bool serve_clients(std::vector<Participant>& participants, const proof::Referenc
   stats::Random random(plan.seed);
   for (int repetition = 0; repetition < plan.repetitions && !interrupted(); ++repetition) {
     random.shuffle(all);
-    for (auto& one : all) {
-      serving.in_threads(one, repetition);
-      serving.in_processes(one, repetition);
+    for (auto& element : all) {
+      serving.in_threads(element, repetition);
+      serving.in_processes(element, repetition);
     }
   }
   bool failed = false;
-  for (auto& one : all) {
-    one.participant->row.info["clients"] = record(one, plan, failed);
-    for (const auto& point : one.points)
+  for (auto& element : all) {
+    element.participant->row.info["clients"] = record(element, plan, failed);
+    for (const auto& point : element.points)
       if (point.state != State::measured)
-        progress.note(fmt::format("{} with {} {}: {}: {}", one.participant->name(), point.clients,
+        progress.note(fmt::format("{} with {} {}: {}: {}", element.participant->name(), point.clients,
                                   point.processes ? "processes" : "clients", to_string(point.state), point.reason));
   }
   return failed;

@@ -113,7 +113,8 @@ Result<std::vector<NamedPython>> parse_environments(const std::vector<std::strin
 
 std::string environment_words(const std::vector<NamedPython>& named) {
   std::string words;
-  for (const auto& one : named) words += " --env " + escape::shell_word(one.name + "=" + one.python);
+  for (const auto& environment : named)
+    words += " --env " + escape::shell_word(environment.name + "=" + environment.python);
   return words;
 }
 
@@ -145,9 +146,9 @@ std::vector<level::Level> in_each_environment(const std::vector<level::Level>& l
       all.push_back(level);
       continue;
     }
-    for (const auto& one : named) {
+    for (const auto& environment : named) {
       all.push_back(level);
-      all.back().in_environment = one.name;
+      all.back().in_environment = environment.name;
     }
   }
   return all;

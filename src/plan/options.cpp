@@ -28,8 +28,8 @@ tl::unexpected<Error> usage(std::string what, std::string hint = {}) {
 }
 
 Result<void> one_of(const std::string& option, const std::string& got, const std::vector<std::string>& allowed) {
-  for (const auto& one : allowed)
-    if (one == got) return {};
+  for (const auto& value : allowed)
+    if (value == got) return {};
   return tl::unexpected(unknown_value(option, got, allowed));
 }
 
@@ -37,11 +37,11 @@ Result<void> one_of(const std::string& option, const std::string& got, const std
 Result<std::vector<std::string>> list_of(const std::string& option, const std::string& text,
                                          const std::vector<std::string>& allowed) {
   std::vector<std::string> found;
-  for (const auto& one : split(text, ',')) {
-    STRATA_TRY(one_of(option, one, allowed));
-    if (std::find(found.begin(), found.end(), one) != found.end())
-      return usage(fmt::format("{} {}: {} is given twice", option, text, one));
-    found.push_back(one);
+  for (const auto& word : split(text, ',')) {
+    STRATA_TRY(one_of(option, word, allowed));
+    if (std::find(found.begin(), found.end(), word) != found.end())
+      return usage(fmt::format("{} {}: {} is given twice", option, text, word));
+    found.push_back(word);
   }
   return found;
 }

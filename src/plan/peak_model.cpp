@@ -20,13 +20,13 @@ void PeakModel::add(const std::string& level, const core::Case& question, double
 std::optional<PeakModel::Line> PeakModel::line_of(std::span<const Measured> seen) {
   double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
   const double n = static_cast<double>(seen.size());
-  for (const auto& one : seen) {
-    mean_x += one.moving / n;
-    mean_y += one.peak / n;
+  for (const auto& element : seen) {
+    mean_x += element.moving / n;
+    mean_y += element.peak / n;
   }
-  for (const auto& one : seen) {
-    xx += (one.moving - mean_x) * (one.moving - mean_x);
-    xy += (one.moving - mean_x) * (one.peak - mean_y);
+  for (const auto& element : seen) {
+    xx += (element.moving - mean_x) * (element.moving - mean_x);
+    xy += (element.moving - mean_x) * (element.peak - mean_y);
   }
   if (xx <= 0) return std::nullopt;
   return Line{std::max(0.0, xy / xx), mean_x, mean_y};  // larger points need no less
@@ -36,7 +36,7 @@ std::optional<double> PeakModel::foreseen(const std::vector<Measured>& seen, con
   const auto whole = line_of(seen);
   if (!whole) return std::nullopt;
   std::map<std::optional<std::pair<std::int64_t, std::int64_t>>, std::vector<Measured>> by_size;
-  for (const auto& one : seen) by_size[one.size].push_back(one);
+  for (const auto& element : seen) by_size[element.size].push_back(element);
   const auto same = by_size.find(of.size);
   if (same == by_size.end()) return std::max(0.0, whole->peak + whole->slope * (of.moving - whole->moving));
   double slope = 0, points = 0;  // weighted by how many points say so

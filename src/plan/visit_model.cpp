@@ -61,16 +61,16 @@ double fitted(const std::vector<VisitSeen>& seen, const VisitOf& of, double Visi
               const Guessed& guess) {
   std::vector<Pair> pairs;
   std::vector<double> alike_ratios, kind_ratios, ratios;
-  for (const auto& one : seen) {
-    const double seconds = one.*part;
+  for (const auto& element : seen) {
+    const double seconds = element.*part;
     if (seconds <= 0) continue;
-    const double ratio = seconds / guess(one.of);
+    const double ratio = seconds / guess(element.of);
     ratios.push_back(ratio);
-    if (one.of.kind != of.kind || one.of.fresh != of.fresh) continue;
+    if (element.of.kind != of.kind || element.of.fresh != of.fresh) continue;
     kind_ratios.push_back(ratio);
-    if (!alike(one.of)) continue;
+    if (!alike(element.of)) continue;
     alike_ratios.push_back(ratio);
-    pairs.push_back({one.of.flops, seconds});
+    pairs.push_back({element.of.flops, seconds});
   }
   if (const auto seconds = on_line(pairs, of.flops)) return *seconds;
   for (const auto* some : {&alike_ratios, &kind_ratios, &ratios})

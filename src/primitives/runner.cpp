@@ -51,9 +51,9 @@ Result<Runner> Runner::make(graph::Graph graph, std::unique_ptr<Primitives> libr
 
 Result<void> Runner::create() {
   for (const auto* list : {&graph_.inputs, &graph_.parameters, &graph_.buffers, &graph_.constants})
-    for (const auto& one : *list)
-      if (auto declared = library_->declare(graph_, one.value); !declared)
-        return fail(fmt::format("'{}': {}", one.name, declared.error().what), "", Exit::environment);
+    for (const auto& named : *list)
+      if (auto declared = library_->declare(graph_, named.value); !declared)
+        return fail(fmt::format("'{}': {}", named.name, declared.error().what), "", Exit::environment);
   for (const auto& node : graph_.nodes) {
     const auto before = steps_.in_run.size();
     STRATA_TRY(create_calls(*library_, graph_, node, steps_));
@@ -81,7 +81,7 @@ Result<void> Runner::load(const std::function<const std::byte*(const std::string
     STRATA_TRY(graph::check_tensors(graph_, graph_.constants, *constants));
   }
   for (const auto* list : {&graph_.parameters, &graph_.buffers})
-    for (const auto& one : *list) library_->bind(one.value, bytes(one.name));
+    for (const auto& named : *list) library_->bind(named.value, bytes(named.name));
   for (const auto& constant : graph_.constants) library_->bind(constant.value, constants->find(constant.name)->data);
   for (const auto& step : steps_.at_load) step->execute();
   return {};
@@ -90,8 +90,8 @@ Result<void> Runner::load(const std::function<const std::byte*(const std::string
 std::vector<std::string> Runner::readable_weights() const {
   std::vector<std::string> names;
   for (const auto* list : {&graph_.parameters, &graph_.buffers})
-    for (const auto& one : *list)
-      if (library_->holds_weight(one.value)) names.push_back(one.name);
+    for (const auto& named : *list)
+      if (library_->holds_weight(named.value)) names.push_back(named.name);
   return names;
 }
 

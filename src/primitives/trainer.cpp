@@ -24,9 +24,9 @@ Result<void> Trainer::create() {
     return fail(fmt::format("'{}': {}", named.name, done.error().what), "", Exit::environment);
   };
   for (const auto* list : {&graph().inputs, &graph().constants})
-    for (const auto& one : *list) STRATA_TRY(with_name(one, library_->declare(graph(), one.value)));
+    for (const auto& named : *list) STRATA_TRY(with_name(named, library_->declare(graph(), named.value)));
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& one : *list) STRATA_TRY(with_name(one, library_->keep(graph(), one.value)));
+    for (const auto& named : *list) STRATA_TRY(with_name(named, library_->keep(graph(), named.value)));
   const auto& nodes = graph().nodes;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     STRATA_TRY(create_calls(*library_, graph(), nodes[n], steps_));
@@ -63,7 +63,7 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
     // counts are no part of a state (docs/protocol.md), of a weight set they are
     std::erase_if(wanted,
                   [&](const auto& one) { return !prefix.empty() && !is_floating(graph().value(one.value).type); });
-    for (auto& one : wanted) one.name = prefix + one.name;
+    for (auto& element : wanted) element.name = prefix + element.name;
     STRATA_TRY(graph::check_tensors(graph(), wanted, weights));
   }
   if (!graph().constants.empty()) {
@@ -72,15 +72,15 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
     for (const auto& constant : graph().constants) library_->bind(constant.value, constants->find(constant.name)->data);
   }
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& one : *list)
-      if (const auto* found = weights.find(prefix + one.name)) library_->write_kept(one.value, found->data);
+    for (const auto& named : *list)
+      if (const auto* found = weights.find(prefix + named.name)) library_->write_kept(named.value, found->data);
   for (const auto& step : steps_.at_load) step->execute();
   return {};
 }
 
 void Trainer::set_optimiser(const core::Optimiser& optimiser) {
   optimiser_ = optimiser;
-  for (const auto& one : trained_) one.update->prepare(optimiser);
+  for (const auto& trained : trained_) trained.update->prepare(optimiser);
   drop_buffers();
 }
 
@@ -89,7 +89,7 @@ Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) 
   std::vector<std::string> known;
   const auto prefixes = core::buffer_prefixes(optimiser_);
   for (const auto prefix : prefixes)
-    for (const auto& one : trained_) known.push_back(std::string(prefix) + one.parameter.name);
+    for (const auto& trained : trained_) known.push_back(std::string(prefix) + trained.parameter.name);
   for (const auto& name : state.names()) {
     const bool is_buffer = std::any_of(core::all_buffer_prefixes.begin(), core::all_buffer_prefixes.end(),
                                        [&](std::string_view prefix) { return name.starts_with(prefix); });
@@ -104,11 +104,11 @@ Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) 
     found.push_back({name, trained_[static_cast<std::size_t>(own - known.begin()) % trained_.size()].parameter.value});
   }
   STRATA_TRY(graph::check_tensors(graph(), found, state));
-  for (const auto& one : trained_) {
-    one.update->drop_buffers();
+  for (const auto& trained : trained_) {
+    trained.update->drop_buffers();
     for (std::size_t i = 0; i < prefixes.size(); ++i)
-      if (const auto* tensor = state.find(std::string(prefixes[i]) + one.parameter.name))
-        one.update->write_buffer(i, tensor->data);
+      if (const auto* tensor = state.find(std::string(prefixes[i]) + trained.parameter.name))
+        trained.update->write_buffer(i, tensor->data);
   }
   steps_done_ = step;
   return {};
@@ -127,31 +127,31 @@ Result<void> Trainer::load_counts(const SafeTensors& state, const std::string& p
   for (const auto& count : counts())
     if (state.find(prefix + count.name) != nullptr) found.push_back({prefix + count.name, count.value});
   STRATA_TRY(graph::check_tensors(graph(), found, state));
-  for (const auto& one : found) library_->write_kept(one.value, state.find(one.name)->data);
+  for (const auto& element : found) library_->write_kept(element.value, state.find(element.name)->data);
   return {};
 }
 
 void Trainer::drop_buffers() {
-  for (const auto& one : trained_) one.update->drop_buffers();
+  for (const auto& trained : trained_) trained.update->drop_buffers();
   steps_done_ = 0;
 }
 
 void Trainer::update() {
   execute(backward_end_, steps_.in_run.size());
   ++steps_done_;
-  for (const auto& one : trained_) one.update->execute(optimiser_, steps_done_);
+  for (const auto& trained : trained_) trained.update->execute(optimiser_, steps_done_);
 }
 
 std::vector<graph::Named> Trainer::with_buffers() const {
   std::vector<graph::Named> all;
-  for (const auto& one : trained_)
-    if (one.update->has_buffers()) all.push_back(one.parameter);
+  for (const auto& trained : trained_)
+    if (trained.update->has_buffers()) all.push_back(trained.parameter);
   return all;
 }
 
 void Trainer::read_buffer(const std::string& parameter, std::size_t which, std::byte* into) const {
-  for (const auto& one : trained_)
-    if (one.parameter.name == parameter) one.update->read_buffer(which, into);
+  for (const auto& trained : trained_)
+    if (trained.parameter.name == parameter) trained.update->read_buffer(which, into);
 }
 
 nlohmann::json Trainer::report() const {

@@ -75,14 +75,14 @@ Usage operator-(const Usage& later, const Usage& earlier) {
 std::optional<Usage> process_usage(pid_t pid) {
   Usage sum;
   bool any = false;
-  for (const pid_t one : process_tree(pid)) {
+  for (const pid_t process : process_tree(pid)) {
     clockid_t clock = 0;
     timespec used{};
-    if (clock_getcpuclockid(one, &clock) != 0 || clock_gettime(clock, &used) != 0) continue;
+    if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0) continue;
     any = true;
     sum.cpu_s += static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
-    add_faults_and_children(one, sum);
-    add_threads(one, sum);
+    add_faults_and_children(process, sum);
+    add_threads(process, sum);
   }
   return any ? std::optional(sum) : std::nullopt;
 }

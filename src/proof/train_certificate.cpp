@@ -258,10 +258,10 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   out.reason = lines.reason();
   out.reason_short = lines.brief();
   json first;
-  for (const auto* one : {&structure, &training})
+  for (const auto* operand : {&structure, &training})
     for (const auto& set : reference.sets())
-      if (const auto it = one->steps.find(set);
-          first.is_null() && it != one->steps.end() && !it->second.first_difference.empty())
+      if (const auto it = operand->steps.find(set);
+          first.is_null() && it != operand->steps.end() && !it->second.first_difference.empty())
         first = it->second.first_difference;
   if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty())
     first = training.update_failure->first_difference;

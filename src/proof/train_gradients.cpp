@@ -111,10 +111,10 @@ OutputVerdict check_gradients(const TrainReference& reference, std::string_view 
   OutputVerdict out;
   std::vector<Deviation> failing;
   const double limit = tolerance.reassociates ? reassociated_limit : strict_limit;
-  for (const auto& one : all) {
-    const bool step = one.what.starts_with("step:");
-    if (!step) out.worst_ratio = std::max(out.worst_ratio, one.ratio);
-    if (!(one.ratio <= (step ? strict_limit : limit))) failing.push_back(one);
+  for (const auto& element : all) {
+    const bool step = element.what.starts_with("step:");
+    if (!step) out.worst_ratio = std::max(out.worst_ratio, element.ratio);
+    if (!(element.ratio <= (step ? strict_limit : limit))) failing.push_back(element);
   }
   if (failing.empty()) {
     if (out.worst_ratio > strict_limit) out.kind = OutputVerdict::Kind::equal_looser;

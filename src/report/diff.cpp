@@ -159,16 +159,17 @@ Json difference(const store::Run& first, const store::Run& second) {
   measure::judge_stored(after);
   Json levels = Json::array(), without = Json::array();
   int compared = 0;
-  for (const auto& one : before.cases) {
-    const auto* other = same_case(after, one);
+  for (const auto& run_case : before.cases) {
+    const auto* other = same_case(after, run_case);
     if (!other) {
       const bool same_key =
-          std::any_of(after.cases.begin(), after.cases.end(), [&](const auto& now) { return now.key == one.key; });
-      without.push_back({{"case", one.id}, {"reason", same_key ? "the network is another" : "not in the later run"}});
+          std::any_of(after.cases.begin(), after.cases.end(), [&](const auto& now) { return now.key == run_case.key; });
+      without.push_back(
+          {{"case", run_case.id}, {"reason", same_key ? "the network is another" : "not in the later run"}});
       continue;
     }
     ++compared;
-    for (auto& level : CaseDifference(before, one, after, *other).levels()) levels.push_back(std::move(level));
+    for (auto& level : CaseDifference(before, run_case, after, *other).levels()) levels.push_back(std::move(level));
   }
   const auto count = [&](auto is) { return std::count_if(levels.begin(), levels.end(), is); };
   const Json was = about(before), is = about(after);
@@ -192,8 +193,9 @@ document::Document difference_document(const Json& difference) {
                              list(difference, "levels").size(), of("faster"), of("lost"))};
   document::Section section{.id = "levels"};
   for (const auto& note : list(difference, "notes")) section.items.push_back(document::Text{note.get<std::string>()});
-  for (const auto& one : list(difference, "without"))
-    section.items.push_back(document::Text{fmt::format("left out: {}: {}", text(one, "case"), text(one, "reason"))});
+  for (const auto& left_out : list(difference, "without"))
+    section.items.push_back(
+        document::Text{fmt::format("left out: {}: {}", text(left_out, "case"), text(left_out, "reason"))});
   section.items.push_back(difference_table(difference));
   out.sections.push_back(std::move(section));
   return out;

@@ -31,7 +31,7 @@ std::vector<std::string> missing_shards(const store::Run& run) {
 
 std::set<std::string> values_of(const store::Run& run, const char* name) {
   std::set<std::string> values;
-  for (const auto& one : list(run.settings, "joined.shards")) values.insert(text(one, name));
+  for (const auto& shard : list(run.settings, "joined.shards")) values.insert(text(shard, name));
   return values;
 }
 
@@ -55,12 +55,14 @@ document::Table peaks_table(const store::Run& run) {
                         {},
                         {}};
   std::map<std::tuple<std::string, std::string, int>, const store::Json*> best;
-  for (const auto& one : run.cases) {
+  for (const auto& run_case : run.cases) {
     const auto& nodes = at(run.settings, "joined.node_of");
-    const auto node = nodes.is_object() ? nodes.find(one.id) : nodes.end();
-    if (node == nodes.end() || !node->is_string() || !one.limits.contains("gflops")) continue;
-    auto& known = best[{node->get<std::string>(), std::string(name_of(one.question.precision)), one.question.threads}];
-    if (!known || number(one.limits, "gflops").value_or(0) > number(*known, "gflops").value_or(0)) known = &one.limits;
+    const auto node = nodes.is_object() ? nodes.find(run_case.id) : nodes.end();
+    if (node == nodes.end() || !node->is_string() || !run_case.limits.contains("gflops")) continue;
+    auto& known =
+        best[{node->get<std::string>(), std::string(name_of(run_case.question.precision)), run_case.question.threads}];
+    if (!known || number(run_case.limits, "gflops").value_or(0) > number(*known, "gflops").value_or(0))
+      known = &run_case.limits;
   }
   for (const auto& [of, limits] : best) {
     const auto& [machine, precision, threads] = of;

@@ -133,7 +133,7 @@ std::string network_of(const store::Case& one) {
 }  // namespace
 
 void add_slo(const store::Run& run, Json& cases) {
-  for (auto& one : cases) one["slo"] = nullptr;
+  for (auto& run_case : cases) run_case["slo"] = nullptr;
   const Json& asked = at(run.settings, "slo");
   const auto slo = asked.is_string() ? plan::parse_slo(text(run.settings, "slo")) : Result<plan::Slo>(fail("none"));
   if (!slo) return;

@@ -25,8 +25,8 @@ Result<std::string> outcome_of(const Json& entry, const store::Store& store) {
   std::vector<std::string> words;
   if (const auto run = text(entry, "run"); !run.empty()) {
     const auto cases = STRATA_TRY(store.run_cases(run));
-    for (const auto& one : cases)
-      if (!one.verdict.empty()) words.push_back(one.verdict);
+    for (const auto& run_case : cases)
+      if (!run_case.verdict.empty()) words.push_back(run_case.verdict);
   }
   if (const auto reason = text(entry, "reason"); !reason.empty()) words.push_back(reason);
   return fmt::format("{}", fmt::join(words, "; "));

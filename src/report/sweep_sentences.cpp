@@ -56,16 +56,16 @@ std::string line_words(const Grid& grid, const Crossing& crossing) {
 // Crossings of the fastest, those of the same two levels between the same two values together.
 std::vector<std::string> crossing_sentences(const Grid& grid) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // sentence, lines
-  for (const auto& one : analysis::crossings_of(grid)) {
-    if (!one.of_the_fastest) continue;
-    const auto sentence = fmt::format("the crossing from {} to {} lies between {} {} and {}", one.before, one.after,
-                                      grid.axes[one.axis].name, one.from, one.to);
+  for (const auto& crossing : analysis::crossings_of(grid)) {
+    if (!crossing.of_the_fastest) continue;
+    const auto sentence = fmt::format("the crossing from {} to {} lies between {} {} and {}", crossing.before,
+                                      crossing.after, grid.axes[crossing.axis].name, crossing.from, crossing.to);
     const auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& other) { return other.first == sentence; });
     if (group == groups.end())
-      groups.push_back({sentence, {line_words(grid, one)}});
+      groups.push_back({sentence, {line_words(grid, crossing)}});
     else
-      group->second.push_back(line_words(grid, one));
+      group->second.push_back(line_words(grid, crossing));
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
@@ -161,11 +161,13 @@ document::Table crossings_table(const Grid& grid) {
                                              {"after", "then ahead", "", document::Align::left},
                                              {"to", "from", ""},
                                              {"fastest", "of the fastest", "", document::Align::left}});
-  for (const auto& one : analysis::crossings_of(grid)) {
+  for (const auto& crossing : analysis::crossings_of(grid)) {
     std::vector<document::Cell> row;
-    if (!one_line) row.emplace_back(line_words(grid, one));
-    for (const auto& text : {grid.axes[one.axis].name, one.before, one.from, one.after, one.to}) row.emplace_back(text);
-    row.emplace_back(one.of_the_fastest ? "yes" : "no");
+    if (!one_line) row.emplace_back(line_words(grid, crossing));
+    for (const auto& text :
+         {grid.axes[crossing.axis].name, crossing.before, crossing.from, crossing.after, crossing.to})
+      row.emplace_back(text);
+    row.emplace_back(crossing.of_the_fastest ? "yes" : "no");
     table.rows.push_back(std::move(row));
   }
   table.note =

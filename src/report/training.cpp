@@ -359,9 +359,9 @@ Result<document::Document> training_document(const store::Run& run, const store:
   document::Document out;
   out.title = "strata train";
   std::vector<SchemeTraining> trainings;
-  for (const auto& one : run.cases) {
-    auto levels = STRATA_TRY(trained_levels(one, store));
-    trainings.push_back({&one, std::move(levels)});
+  for (const auto& run_case : run.cases) {
+    auto levels = STRATA_TRY(trained_levels(run_case, store));
+    trainings.push_back({&run_case, std::move(levels)});
   }
   if (!trainings.empty()) add_trainings(out, trainings, run);
   if (const auto scaled = text(run.settings, "scaled"); !scaled.empty()) {

@@ -83,7 +83,7 @@ std::string verdict_words(const Learner& reference, const std::vector<Learner>& 
                           double test_images) {
   const auto all = analysis::judge_accuracy(reference, others, margins.accuracy, test_images);
   std::map<Likeness, std::vector<std::string>> by_word;
-  for (const auto& one : all) by_word[one.likeness].push_back(one.name);
+  for (const auto& element : all) by_word[element.likeness].push_back(element.name);
   std::vector<std::string> parts;
   for (const auto& [likeness, names] : by_word)
     parts.push_back(fmt::format("{} {}", fmt::join(names, ", "),

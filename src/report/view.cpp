@@ -453,7 +453,7 @@ Json view(const store::Run& stored) {
                    {"advice", warning.advice}};
     if (std::find(warnings.begin(), warnings.end(), one) == warnings.end()) warnings.push_back(one);
   }
-  for (const auto& one : run.cases) cases.push_back(CaseView(run, one).build());
+  for (const auto& run_case : run.cases) cases.push_back(CaseView(run, run_case).build());
   add_slo(run, cases);
   return {{"schema", "strata.run/1"},
           {"run",

@@ -100,8 +100,8 @@ bool copy_part(sqlite3* from, sqlite3* to, const Part& part, const std::string& 
 Run without_numbers(Run run) {
   for (auto& warning : run.warnings)
     if (warning.row_id) warning.row_id = 0;
-  for (auto& one : run.cases)
-    for (auto& row : one.rows) row.row_id = 0;
+  for (auto& run_case : run.cases)
+    for (auto& row : run_case.rows) row.row_id = 0;
   return run;
 }
 

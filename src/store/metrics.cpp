@@ -92,15 +92,21 @@ Result<void> Store::add_series(std::int64_t row_id, const std::vector<Series>& a
   constexpr const char* doing = "cannot write a series";
   Transaction together(handle());
   if (!together.is_open()) return connection_.broken(doing);
-  for (const auto& one : all) {
-    if (one.positions.size() != one.values.size())
-      return fail(
-          fmt::format("series {}: {} positions and {} values", one.name, one.positions.size(), one.values.size()));
-    for (std::size_t i = 0; i < one.positions.size(); ++i) {
+  for (const auto& element : all) {
+    if (element.positions.size() != element.values.size())
+      return fail(fmt::format("series {}: {} positions and {} values", element.name, element.positions.size(),
+                              element.values.size()));
+    for (std::size_t i = 0; i < element.positions.size(); ++i) {
       Statement put(handle(),
                     "INSERT OR REPLACE INTO series(row_id,name,unit,axis,repeat,position,value) VALUES(?,?,?,?,?,?,?)");
-      const auto value = std::isfinite(one.values[i]) ? std::optional(one.values[i]) : std::nullopt;
-      put.bind(row_id).bind(one.name).bind(one.unit).bind(one.axis).bind(one.repeat).bind(one.positions[i]).bind(value);
+      const auto value = std::isfinite(element.values[i]) ? std::optional(element.values[i]) : std::nullopt;
+      put.bind(row_id)
+          .bind(element.name)
+          .bind(element.unit)
+          .bind(element.axis)
+          .bind(element.repeat)
+          .bind(element.positions[i])
+          .bind(value);
       put.step();
       if (!put.ok()) return connection_.broken(doing);
     }

@@ -60,8 +60,8 @@ Try<Referee::Step> Referee::step_from(const fs::path& state, std::int64_t done, 
 Try<std::optional<OutputVerdict>> Referee::check_step(Learner& learner, const fs::path& order, std::int64_t step) {
   auto& session = learner.session();
   const bool beside = reference_.has_dropout();
-  for (auto* one : {&session, session_.get()})
-    if (beside) STRATA_TRY(one->set_mode("train", false));
+  for (auto* operand : {&session, session_.get()})
+    if (beside) STRATA_TRY(operand->set_mode("train", false));
   auto before = STRATA_TRY(session.state());
   const auto answer = STRATA_TRY(session.train_steps("train", order, step, 1));
   auto after = STRATA_TRY(session.state());

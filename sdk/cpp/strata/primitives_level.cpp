@@ -91,12 +91,12 @@ std::vector<std::string> PrimitivesLevel::readable_weights() const {
 HostTensor PrimitivesLevel::weight(const std::string& name) const {
   const auto& graph = training_ ? training_->graph() : network_->runner().graph();
   for (const auto* list : {&graph.parameters, &graph.buffers})
-    for (const auto& one : *list) {
-      if (one.name != name) continue;
-      const auto& value = graph.value(one.value);
+    for (const auto& named : *list) {
+      if (named.name != name) continue;
+      const auto& value = graph.value(named.value);
       auto tensor = allocate(std::string(graph::safetensors_name(value.type)), value.shape);
       if (training_) {
-        training_->read(one, writable(tensor));
+        training_->read(named, writable(tensor));
       } else if (auto read = network_->runner().read_weight(name, writable(tensor)); !read) {
         throw failure_of(read.error());
       }

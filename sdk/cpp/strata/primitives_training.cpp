@@ -32,7 +32,7 @@ Training::Training(graph::Graph network, graph::Loss loss, MakeLibrary library, 
 std::vector<std::string> Training::weights() const {
   std::vector<std::string> names;
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& one : *list) names.push_back(one.name);
+    for (const auto& named : *list) names.push_back(named.name);
   return names;
 }
 
@@ -49,10 +49,10 @@ void Training::load(const SafeTensors& weights, const SafeTensors& constants) {
 State Training::state() const {
   State result;
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& one : *list) {
-      if (!graph::is_floating(graph().value(one.value).type)) continue;
-      auto& [name, tensor] = result.emplace_back(weight_prefix + one.name, host_tensor(graph().value(one.value)));
-      trainer_.read(one, writable(tensor));
+    for (const auto& named : *list) {
+      if (!graph::is_floating(graph().value(named.value).type)) continue;
+      auto& [name, tensor] = result.emplace_back(weight_prefix + named.name, host_tensor(graph().value(named.value)));
+      trainer_.read(named, writable(tensor));
     }
   for (const auto& count : trainer_.counts()) {
     auto& [name, tensor] = result.emplace_back(count_prefix + count.name, host_tensor(graph().value(count.value)));
@@ -94,9 +94,9 @@ void Training::evaluate_with_present_weights() {
   if (!evaluation_) evaluation_.emplace(graph::evaluation_of(network_), library_, outputs_);
   std::map<std::string, HostTensor> present;
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& one : *list) {
-      auto& tensor = present.emplace(one.name, host_tensor(graph().value(one.value))).first->second;
-      trainer_.read(one, writable(tensor));
+    for (const auto& named : *list) {
+      auto& tensor = present.emplace(named.name, host_tensor(graph().value(named.value))).first->second;
+      trainer_.read(named, writable(tensor));
     }
   evaluation_->load([&](const std::string& name) { return present.at(name).view.data; }, *constants_);
 }

@@ -42,8 +42,8 @@ std::optional<Norm> norm_of(const Program& program, const Step& step) {
                   tensor_or_none(node, "running_var"),
                   node.find("eps")->plain};
   if (norm.mean < 0 || norm.var < 0 || program.value(norm.input).type != graph::Type::float32) return std::nullopt;
-  for (const int one : {norm.gamma, norm.beta, norm.mean, norm.var})
-    if (!is_weight(program, one)) return std::nullopt;
+  for (const int operand : {norm.gamma, norm.beta, norm.mean, norm.var})
+    if (!is_weight(program, operand)) return std::nullopt;
   return norm;
 }
 

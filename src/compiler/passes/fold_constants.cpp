@@ -14,7 +14,7 @@ namespace {
 std::vector<bool> fixed_values(const Program& program) {
   std::vector<bool> fixed(program.graph.values.size(), false);
   const auto take = [&](const std::vector<graph::Named>& list) {
-    for (const auto& one : list) fixed[static_cast<std::size_t>(one.value)] = true;
+    for (const auto& element : list) fixed[static_cast<std::size_t>(element.value)] = true;
   };
   take(program.graph.constants);
   if (program.graph.mode == graph::Mode::infer) {

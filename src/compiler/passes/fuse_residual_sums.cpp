@@ -20,8 +20,8 @@ std::optional<std::pair<int, int>> summands(const Program& program, const Step& 
     return std::nullopt;
   const int a = node.tensor("self"), b = node.tensor("other");
   const auto& result = program.value(node.outputs.front());
-  for (const int one : {a, b})
-    if (program.value(one).shape != result.shape || program.value(one).type != graph::Type::float32)
+  for (const int operand : {a, b})
+    if (program.value(operand).shape != result.shape || program.value(operand).type != graph::Type::float32)
       return std::nullopt;
   return a == b ? std::nullopt : std::optional(std::pair(a, b));
 }

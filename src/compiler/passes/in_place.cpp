@@ -18,7 +18,7 @@ std::vector<int> last_reads(const Program& program) {
   for (std::size_t s = 0; s < program.steps.size(); ++s)
     for (const int value : operands_of(program.steps[s])) at(value) = static_cast<int>(s);
   for (const auto* list : {&program.graph.outputs, &program.graph.updates})
-    for (const auto& one : *list) at(one.value) = static_cast<int>(program.steps.size());
+    for (const auto& named : *list) at(named.value) = static_cast<int>(program.steps.size());
   return last;
 }
 

@@ -119,7 +119,7 @@ void shift_bias(Emitter& e) {
 
 std::string normalised_elements(const Emitter& e) {
   std::int64_t over = 1;
-  for (const auto one : e.node().ints("normalized_shape")) over *= one;
+  for (const auto extent : e.node().ints("normalized_shape")) over *= extent;
   return std::to_string(over);
 }
 

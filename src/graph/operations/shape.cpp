@@ -101,8 +101,8 @@ std::vector<Described> embedding(const Call& call) {
 std::int64_t gathered_bytes(const Call& call) {
   std::int64_t bytes = call.out().bytes();
   if (call.node().find("weight") != nullptr) return bytes + call.in("indices").bytes();
-  for (const auto* one : call.all("indices"))
-    if (one != nullptr) bytes += one->bytes();
+  for (const auto* index : call.all("indices"))
+    if (index != nullptr) bytes += index->bytes();
   return bytes;
 }
 

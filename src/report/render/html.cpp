@@ -330,7 +330,7 @@ std::string Page::part(const Document& document) {
 std::string Page::body() {
   auto main = content(document_);
   if (!navigation_.empty()) navigation_ = "<li><ul>" + navigation_ + "</ul></li>";
-  for (const auto& one : document_.parts) main += part(one);
+  for (const auto& element : document_.parts) main += part(element);
   part_.clear();
   if (!document_.facts.empty())
     main += R"(<section aria-labelledby="facts-h"><h3 id="facts-h">Environment</h3>)" + facts_markup(document_.facts) +

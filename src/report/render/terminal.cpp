@@ -44,7 +44,7 @@ class TerminalWriter {
   }
   void paragraph(const std::string& text, const char* code = nullptr, const std::string& indent = "") {
     if (text.empty()) return;
-    for (const auto& one : fold(escape::one_line(text), width_ - indent.size())) line(indent + one, code);
+    for (const auto& text_line : fold(escape::one_line(text), width_ - indent.size())) line(indent + text_line, code);
   }
   void heading(const std::string& title);
   void labelled(const std::string& label, const std::string& text, std::size_t label_width, const char* code = kDim);
@@ -73,8 +73,8 @@ void TerminalWriter::heading(const std::string& title) {
   if (shown.empty()) return;
   std::string rule;
   for (auto used = report::width_of(shown) + 4; used < width_; ++used) rule += glyphs_.rule;
-  for (const auto& one : fold(shown, width_ - 3)) {
-    line(painted(kDim, glyphs_.rule + glyphs_.rule) + " " + painted(kBold, one) + " " + painted(kDim, rule));
+  for (const auto& text_line : fold(shown, width_ - 3)) {
+    line(painted(kDim, glyphs_.rule + glyphs_.rule) + " " + painted(kBold, text_line) + " " + painted(kDim, rule));
     rule.clear();
   }
 }
@@ -107,7 +107,7 @@ void TerminalWriter::table_lines(const Table& table) {
   for (const auto& part : text_table(table, width_ - 2, glyphs_).parts) {
     if (!first) line("");
     first = false;
-    for (const auto& one : part.header) line("  " + one, kDim);
+    for (const auto& text_line : part.header) line("  " + text_line, kDim);
     for (const auto& row : part.rows) line("  " + row);
   }
 }
@@ -240,12 +240,12 @@ void TerminalWriter::section_lines(const Section& section) {
   heading(section.title);
   bool first = true;
   const Text* before = nullptr;
-  for (const auto& one : section.items) {
-    if (is_detail(one)) continue;
+  for (const auto& item_text : section.items) {
+    if (is_detail(item_text)) continue;
     // Texts of one kind stand together.
-    const auto* text = std::get_if<Text>(&one);
+    const auto* text = std::get_if<Text>(&item_text);
     if (!first && !(text && before && text->kind == before->kind)) line("");
-    std::visit([&](const auto& each) { item(each); }, one);
+    std::visit([&](const auto& each) { item(each); }, item_text);
     first = false;
     before = text;
   }
