@@ -71,8 +71,8 @@ void convolve(Builder& b, Direction direction, const Even& even, const Tensor& i
   const Tensor& to = direction == Direction::forward ? result : direction == Direction::of_input ? image : weight;
   const Tensor& from = direction == Direction::forward ? image : result;
   // as autocast; cuDNN, asked without a device, names no plan of bfloat16 with a result in float32
-  const auto own = [&](const Tensor& one) {
-    return &one != &to ? b.operand(one) : b.rounds() ? b.temporary(one.view, Type::bfloat16) : one;
+  const auto own = [&](const Tensor& tensor) {
+    return &tensor != &to ? b.operand(tensor) : b.rounds() ? b.temporary(tensor.view, Type::bfloat16) : tensor;
   };
   const Tensor x = own(image), w = own(weight), y = own(result);
   b.call(b.calls().convolution({shape, x.begin(), w.begin(), y.begin()}), from.view, to.view);

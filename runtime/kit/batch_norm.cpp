@@ -61,8 +61,8 @@ Image image_of(const Tensor& tensor) {
   return image;
 }
 
-float* data_of(const memory& one) {
-  return one ? static_cast<float*>(one.get_data_handle()) : nullptr;
+float* data_of(const memory& tensor) {
+  return tensor ? static_cast<float*>(tensor.get_data_handle()) : nullptr;
 }
 
 // Sums over all pixels of `width` blocks: f(at, b, sums) adds what the pixel at offset `at`, of the block b of them,

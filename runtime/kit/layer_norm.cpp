@@ -10,8 +10,8 @@
 namespace kit {
 namespace {
 
-float* data_of(const memory& one) {
-  return one ? static_cast<float*>(one.get_data_handle()) : nullptr;
+float* data_of(const memory& tensor) {
+  return tensor ? static_cast<float*>(tensor.get_data_handle()) : nullptr;
 }
 
 struct Forward {

@@ -65,8 +65,9 @@ void read_weight(LoadedWeight& weight, const SafeTensors& file) {
 // The number of what has this name; it is added if it is new.
 template <class Loaded>
 int number_of(std::vector<Loaded>& all, const char* name, bool is_constant) {
-  const auto it = std::find_if(all.begin(), all.end(),
-                               [&](const auto& one) { return one.name == name && one.is_constant == is_constant; });
+  const auto it = std::find_if(all.begin(), all.end(), [&](const auto& element) {
+    return element.name == name && element.is_constant == is_constant;
+  });
   const auto number = static_cast<int>(it - all.begin());
   if (it == all.end()) {
     all.emplace_back();
@@ -149,9 +150,10 @@ void Loading::load_files(const char* weights_file, const char* constants_file,
                          const std::function<const float*(int)>& permanent) {
   const SafeTensors file(weights_file);
   std::unique_ptr<SafeTensors> second;
-  const auto file_of = [&](const auto& one) -> const SafeTensors& {
-    if (!one.is_constant) return file;
-    if (constants_file == nullptr) throw std::runtime_error("a file of constants is needed, for '" + one.name + "'");
+  const auto file_of = [&](const auto& element) -> const SafeTensors& {
+    if (!element.is_constant) return file;
+    if (constants_file == nullptr)
+      throw std::runtime_error("a file of constants is needed, for '" + element.name + "'");
     if (!second) second = std::make_unique<SafeTensors>(constants_file);
     return *second;
   };

@@ -11,8 +11,8 @@
 namespace kit {
 namespace {
 
-float* data_of(const memory& one) {
-  return static_cast<float*>(one.get_data_handle());
+float* data_of(const memory& tensor) {
+  return static_cast<float*>(tensor.get_data_handle());
 }
 
 struct Rows {

@@ -60,7 +60,7 @@ struct Own {
   Kernel kernel;
   memory source, weights, bias, residual, result, scratch;
 
-  static float* at(const memory& one) { return one ? static_cast<float*>(one.get_data_handle()) : nullptr; }
+  static float* at(const memory& tensor) { return tensor ? static_cast<float*>(tensor.get_data_handle()) : nullptr; }
   void operator()() const { kernel.run(at(source), at(weights), at(bias), at(residual), at(result), at(scratch)); }
 };
 

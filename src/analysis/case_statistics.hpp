@@ -24,7 +24,7 @@ std::vector<double> restart_log_times(const store::Row& row, const stats::Room& 
 // Numbers of rows are places in `measured()`. Objects are those of docs/results_schema.md, null where nothing is known.
 class CaseStatistics {
  public:
-  CaseStatistics(const store::Run& run, const store::Case& one);
+  CaseStatistics(const store::Run& run, const store::Case& run_case);
 
   const std::vector<const store::Row*>& measured() const { return measured_; }
   std::optional<std::size_t> index_of(const std::string& name) const;

@@ -97,7 +97,7 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
   for (const auto& key : order) {
     const auto& looked = all.at(key);
     const bool runs =
-        std::any_of(looked.curve.begin(), looked.curve.end(), [](const auto& one) { return one.second.runs; });
+        std::any_of(looked.curve.begin(), looked.curve.end(), [](const auto& element) { return element.second.runs; });
     if (runs) answers.push_back(answer_of(key.second, key.first, looked, rule));
   }
   return answers;

@@ -203,11 +203,11 @@ class RowMetrics {
 
 }  // namespace
 
-std::vector<store::Metric> metrics_of(const store::Run& run, const store::Case& one) {
-  const CaseStatistics statistics(run, one);
+std::vector<store::Metric> metrics_of(const store::Run& run, const store::Case& run_case) {
+  const CaseStatistics statistics(run, run_case);
   std::vector<store::Metric> all;
-  for (const auto& row : one.rows)
-    for (auto& metric : RowMetrics(statistics, one, row).all()) all.push_back(std::move(metric));
+  for (const auto& row : run_case.rows)
+    for (auto& metric : RowMetrics(statistics, run_case, row).all()) all.push_back(std::move(metric));
   return all;
 }
 

@@ -91,16 +91,16 @@ void find_best(GridCell& cell, const CaseStatistics& statistics, const std::vect
   cell.tie_within = best.tie_within;
 }
 
-GridCell cell_of(const store::Run& run, const store::Case& one, const std::vector<GridAxis>& axes) {
+GridCell cell_of(const store::Run& run, const store::Case& run_case, const std::vector<GridAxis>& axes) {
   GridCell cell;
-  cell.one = &one;
-  for (const auto& axis : axes) cell.at.push_back(value_of(one.question, axis.name));
-  const CaseStatistics statistics(run, one);
+  cell.one = &run_case;
+  for (const auto& axis : axes) cell.at.push_back(value_of(run_case.question, axis.name));
+  const CaseStatistics statistics(run, run_case);
   cell.reliable = statistics.reliable();
-  cell.batch = static_cast<double>(std::max<std::int64_t>(1, one.question.batch));
+  cell.batch = static_cast<double>(std::max<std::int64_t>(1, run_case.question.batch));
   cell.minimum_effect = statistics.minimum();
   std::vector<std::size_t> candidates;  // places in measured()
-  for (const auto& row : one.rows) {
+  for (const auto& row : run_case.rows) {
     if (lookup::flag(row.info, "harness")) continue;
     const auto place = row.state == "measured" ? statistics.index_of(row.name()) : std::nullopt;
     if (place) candidates.push_back(*place);

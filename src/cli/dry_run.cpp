@@ -89,8 +89,9 @@ std::optional<Seen> seen(const Prepared& ready, const core::Case& question, cons
         report::number(run.settings, "budget_s") != effort.budget_s)
       continue;
     const auto cases = store->run_cases(run.run_id).value_or(std::vector<store::ListedCase>());
-    const bool same = !cases.empty() && std::all_of(cases.begin(), cases.end(),
-                                                    [&](const auto& one) { return one.id.starts_with(prefix); });
+    const bool same = !cases.empty() && std::all_of(cases.begin(), cases.end(), [&](const auto& run_case) {
+      return run_case.id.starts_with(prefix);
+    });
     if (same) return Seen{run.run_id, *wall / static_cast<double>(cases.size())};
   }
   return std::nullopt;

@@ -13,8 +13,8 @@
 namespace strata::cli {
 namespace {
 
-bool has_name(const std::vector<std::string>& list, const std::string& one) {
-  return std::find(list.begin(), list.end(), one) != list.end();
+bool has_name(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 bool can_run(const level::Level& level, const graph::Node& node, bool training) {

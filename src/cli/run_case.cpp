@@ -27,8 +27,8 @@ measure::Besides CapturedCase::besides() const {
 
 Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, ProgressLine& line) {
   const auto& s = ready.setting;
-  const auto capture = [&](const Json& one, const plan::Bundle* shared) {
-    return plan::get_bundle(one, s.place, s.environment, wishes_of(s.options, line, shared));
+  const auto capture = [&](const Json& value, const plan::Bundle* shared) {
+    return plan::get_bundle(value, s.place, s.environment, wishes_of(s.options, line, shared));
   };
   CapturedCase captured;
   if (spec.value("precision", "fp32") != "fp32") {
@@ -56,8 +56,8 @@ Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const
 
 const store::Case* stored_case(const store::Run* resumed, const std::string& key) {
   if (!resumed) return nullptr;
-  const auto it =
-      std::find_if(resumed->cases.begin(), resumed->cases.end(), [&](const auto& one) { return one.key == key; });
+  const auto it = std::find_if(resumed->cases.begin(), resumed->cases.end(),
+                               [&](const auto& run_case) { return run_case.key == key; });
   return it == resumed->cases.end() ? nullptr : &*it;
 }
 

@@ -71,8 +71,8 @@ Json spec_of_point(const Json& spec, const plan::Grid& grid, bool full_proof, bo
 }
 
 std::size_t within_two(const std::vector<Foreseen>& all) {
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Foreseen& one) {
-    return one.foreseen <= 2 * one.came && one.came <= 2 * one.foreseen;
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Foreseen& foreseen) {
+    return foreseen.foreseen <= 2 * foreseen.came && foreseen.came <= 2 * foreseen.foreseen;
   }));
 }
 

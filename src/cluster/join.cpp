@@ -40,7 +40,7 @@ std::string some_of(const std::vector<std::string>& names) {
 // Cases of several runs, each once.
 class JoinedCases {
  public:
-  void add(const store::Run& run, store::Case one);
+  void add(const store::Run& run, store::Case run_case);
   std::vector<store::Case> take() {
     std::vector<store::Case> all;
     for (auto& place : places_) all.push_back(std::move(place.one));
@@ -65,8 +65,8 @@ class JoinedCases {
   std::vector<std::string> twice_, other_network_;
 };
 
-void JoinedCases::add(const store::Run& run, store::Case one) {
-  Place place{std::move(one), node_of(run), run.run_id, run.started};
+void JoinedCases::add(const store::Run& run, store::Case run_case) {
+  Place place{std::move(run_case), node_of(run), run.run_id, run.started};
   const auto [known, is_new] = by_key_.emplace(place.one.key, places_.size());
   if (is_new) {
     places_.push_back(std::move(place));
@@ -118,11 +118,11 @@ std::vector<store::Run> one_run_a_shard(std::vector<store::Run> runs, std::vecto
 
 // The row of a level in another shard, added to that in the first. One that has no number there has none in the whole,
 // as a training that is in one piece drops a level for good.
-void add_row(store::Case& one, store::Row row, const Shard& shard) {
-  const auto own =
-      std::find_if(one.rows.begin(), one.rows.end(), [&](const auto& other) { return other.name() == row.name(); });
-  if (own == one.rows.end()) {
-    one.rows.push_back(std::move(row));
+void add_row(store::Case& run_case, store::Row row, const Shard& shard) {
+  const auto own = std::find_if(run_case.rows.begin(), run_case.rows.end(),
+                                [&](const auto& other) { return other.name() == row.name(); });
+  if (own == run_case.rows.end()) {
+    run_case.rows.push_back(std::move(row));
     return;
   }
   auto others = outside::field(own->info, kOtherRows).is_array() ? own->info[kOtherRows] : Json::array();
@@ -180,7 +180,7 @@ Json about_shards(const std::vector<store::Run>& runs, bool trains) {
   Json all = Json::array();
   for (const auto& run : runs) {
     const auto finished =
-        std::count_if(run.cases.begin(), run.cases.end(), [](const auto& one) { return one.finished; });
+        std::count_if(run.cases.begin(), run.cases.end(), [](const auto& run_case) { return run_case.finished; });
     all.push_back({{"shard", lookup::text(run.settings, "shard")},
                    {"run", run.run_id},
                    {"node", node_of(run)},

@@ -72,7 +72,8 @@ std::int64_t points_done(const store::Run& run) {
   std::set<std::string> without;
   for (const auto& warning : run.warnings)
     if (warning.id == point_without_result) without.insert(warning.what);
-  const auto measured = std::count_if(run.cases.begin(), run.cases.end(), [](const auto& one) { return one.finished; });
+  const auto measured =
+      std::count_if(run.cases.begin(), run.cases.end(), [](const auto& run_case) { return run_case.finished; });
   return static_cast<std::int64_t>(measured) + static_cast<std::int64_t>(without.size());
 }
 

@@ -56,7 +56,7 @@ class Rewriter {
     graph_.nodes = std::move(nodes_);
     graph_.updates = std::move(effects_);
     graph_.outputs = {{"loss", training_.loss}};
-    std::erase_if(graph_.inputs, [&](const auto& one) { return one.value == training_.labels; });
+    std::erase_if(graph_.inputs, [&](const auto& element) { return element.value == training_.labels; });
     return std::move(training_);
   }
 

@@ -32,8 +32,8 @@ std::string made_at(const fs::path& cache) {
 }
 
 // The row of this level and artefact that ended with a verdict; nullptr: none.
-const store::Row* verdict_row(const store::Case& one, const plan::Job& job) {
-  for (const auto& row : one.rows) {
+const store::Row* verdict_row(const store::Case& run_case, const plan::Job& job) {
+  for (const auto& row : run_case.rows) {
     const bool judged = row.state == "measured" || row.state == "unequal" || row.state == "mistrusted";
     if (judged && row.level == job.level.id && row.variant == job.level.variant &&
         outside::text_or(row.info, "artefact") == job.cache.filename().string())
@@ -42,7 +42,7 @@ const store::Row* verdict_row(const store::Case& one, const plan::Job& job) {
   return nullptr;
 }
 
-Evidence evidence_of(const store::Run& run, const store::Case& one, const store::Row& row, const plan::Job& job) {
+Evidence evidence_of(const store::Run& run, const store::Case& run_case, const store::Row& row, const plan::Job& job) {
   const auto verdict = outside::text_or(row.proof, "verdict", "none");
   if (row.state != "measured" || (verdict != "equal" && verdict != "equal_looser"))
     return {
@@ -50,7 +50,7 @@ Evidence evidence_of(const store::Run& run, const store::Case& one, const store:
   Evidence found;
   found.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
                        {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
-                       {"case", one.id},         {"case_key", one.key},      {"level", row.level},
+                       {"case", run_case.id},    {"case_key", run_case.key}, {"level", row.level},
                        {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
   const auto made = made_at(job.cache);
   const bool same = made.empty() || run.finished.empty() || made <= run.finished;
@@ -81,7 +81,8 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
   int looked_at = 0;
   for (const auto& listed : runs) {
     const auto cases = store.run_cases(listed.run_id);
-    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& one) { return one.key == key; })) continue;
+    if (!cases || std::none_of(cases->begin(), cases->end(), [&](const auto& run_case) { return run_case.key == key; }))
+      continue;
     if (++looked_at > kLookedAt) break;
     const auto run = store.load_run(listed.run_id);
     if (!run) continue;
@@ -115,8 +116,8 @@ Evidence find_evidence(const fs::path& path, const plan::Job& job) {
   const auto store = store::Store::open_existing(path);
   const auto runs = store ? store->list_runs(0) : Result<std::vector<store::Run>>(tl::unexpected(store.error()));
   if (!runs) return {{}, runs.error().what, ""};
-  const auto is_of_network = [&, key = key_of(job.bundle->question)](const auto& one) {
-    return one.key == key && one.network == job.bundle->network;
+  const auto is_of_network = [&, key = key_of(job.bundle->question)](const auto& element) {
+    return element.key == key && element.network == job.bundle->network;
   };
   for (const auto& listed : *runs) {
     const auto cases = store->run_cases(listed.run_id);

@@ -48,9 +48,9 @@ std::string list_literal(const Json& list) {
   for (const auto& element : list) parts.push_back(number_literal(element));
   const auto joined = fmt::format("{}", fmt::join(parts, ", "));
   const auto all = [&](auto is) { return !list.empty() && std::all_of(list.begin(), list.end(), is); };
-  if (all([](const Json& one) { return one.is_boolean(); }))
+  if (all([](const Json& value) { return value.is_boolean(); }))
     return fmt::format("std::array<bool, {}>{{{}}}", list.size(), joined);
-  if (std::any_of(list.begin(), list.end(), [](const Json& one) { return one.is_number_float(); }))
+  if (std::any_of(list.begin(), list.end(), [](const Json& value) { return value.is_number_float(); }))
     return fmt::format("at::ArrayRef<double>({{{}}})", joined);
   return fmt::format("Ints{{{}}}", joined);
 }

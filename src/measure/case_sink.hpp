@@ -12,9 +12,9 @@ class CaseSink {
   CaseSink(store::Store& store, std::string run_id) : store_(store), run_id_(std::move(run_id)) {}
 
   // The case itself, again when more of it is known; the other calls are of the case that was given last.
-  Result<void> of_case(const store::Case& one) {
-    case_key_ = one.key;
-    return store_.add_case(run_id_, one);
+  Result<void> of_case(const store::Case& run_case) {
+    case_key_ = run_case.key;
+    return store_.add_case(run_id_, run_case);
   }
   Result<void> finished() { return store_.finish_case(run_id_, case_key_); }
   Result<void> new_row(store::Row& row) {

@@ -14,7 +14,8 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
   CutCase cut;
   if (!setting.resumed) return cut;
   const auto& cases = setting.resumed->cases;
-  const auto it = std::find_if(cases.begin(), cases.end(), [&](const auto& one) { return one.key == now.key; });
+  const auto it =
+      std::find_if(cases.begin(), cases.end(), [&](const auto& run_case) { return run_case.key == now.key; });
   if (it == cases.end()) return cut;
   if (it->network != now.network)
     return fail(fmt::format("{}: the network is not the one that run {} began with", now.id, setting.run_id),

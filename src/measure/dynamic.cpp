@@ -56,9 +56,9 @@ Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::
 }
 
 Try<void> DynamicPass::judge(const Participant& participant, const SafeTensors& outputs, int size,
-                             const std::vector<int>& indices, Json& one) const {
+                             const std::vector<int>& indices, Json& value) const {
   const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, participant.tolerance());
-  one["worst_ratio"] = std::max(one.value("worst_ratio", 0.0), verdict.worst_ratio);
+  value["worst_ratio"] = std::max(value.value("worst_ratio", 0.0), verdict.worst_ratio);
   if (!verdict.equal_work())
     return tl::unexpected(Failure{state_of(verdict), fmt::format("batch {}: {}", size, verdict.reason), "", ""});
   return {};

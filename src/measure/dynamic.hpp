@@ -23,7 +23,7 @@ class DynamicPass {
   Try<void> serve(const Participant& participant, Session& session, Json& out) const;
   Try<void> visit(const Participant& participant, Session& session, int size, int number, Json& out) const;
   Try<void> judge(const Participant& participant, const SafeTensors& outputs, int size, const std::vector<int>& indices,
-                  Json& one) const;
+                  Json& value) const;
   Try<void> prove_weights(const Participant& participant, Session& session) const;
 
   const plan::Bundle* bundle_;

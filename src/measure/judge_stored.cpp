@@ -22,9 +22,10 @@ void judge_as(store::Row& row, State state, std::string reason) {
 }
 
 // Faster than the machine can compute; what a run looks at only in its end. Empty: it is not, or nobody knows.
-std::string why_implausible(const store::Case& one, const store::Row& row) {
-  if (!why_no_limit(one.bundle, one.limits).empty()) return {};
-  const double limit_ms = outside::number_or(one.bundle, "flops") / outside::number_or(one.limits, "gflops", 1) * 1e-6;
+std::string why_implausible(const store::Case& run_case, const store::Row& row) {
+  if (!why_no_limit(run_case.bundle, run_case.limits).empty()) return {};
+  const double limit_ms =
+      outside::number_or(run_case.bundle, "flops") / outside::number_or(run_case.limits, "gflops", 1) * 1e-6;
   std::vector<double> walls;
   for (const auto& block : row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
   const double iteration_ms = stats::median(walls) * 1e-6;
@@ -49,7 +50,7 @@ void note_missing_end(Json& proof) {
        {"detail", "the run was interrupted before what is proven at its end; each stored block was checked"}});
 }
 
-void judge_row(const store::Case& one, store::Row& row) {
+void judge_row(const store::Case& run_case, store::Row& row) {
   const auto wrong = std::find_if(row.blocks.begin(), row.blocks.end(), [](const auto& b) { return !b.check.empty(); });
   const auto verdict = outside::text_or(row.proof, "verdict");
   const bool harness = outside::flag_or(row.info, "harness", false);
@@ -57,7 +58,7 @@ void judge_row(const store::Case& one, store::Row& row) {
   if (row.blocks.empty()) return;  // its reason is stored with it
   if (!harness && verdict != "equal" && verdict != "equal_looser")
     return judge_as(row, State::failed, "the run ended before equal work was proven");
-  if (const auto why = harness ? std::string() : why_implausible(one, row); !why.empty())
+  if (const auto why = harness ? std::string() : why_implausible(run_case, row); !why.empty())
     return judge_as(row, State::mistrusted, why);
   judge_as(row, State::measured, "");
   if (!harness) note_missing_end(row.proof);

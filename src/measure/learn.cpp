@@ -63,9 +63,9 @@ class EarlierRuns {
   }
 
  private:
-  void note(const std::string& one, const std::string& other, const std::vector<std::vector<double>>& differences) {
+  void note(const std::string& name, const std::string& other, const std::vector<std::vector<double>>& differences) {
     const auto learned = stats::learned_from(stats::compare(differences, 0));
-    if (learned.known()) shown_[std::minmax(one, other)].push_back(learned);
+    if (learned.known()) shown_[std::minmax(name, other)].push_back(learned);
   }
 
   const store::Run& now_;
@@ -75,15 +75,15 @@ class EarlierRuns {
 
 }  // namespace
 
-Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& one,
+Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& run_case,
                           const std::set<std::string>& levels) {
-  const auto now = STRATA_TRY(store.load_case(run_id, one.key));
-  const auto ids = STRATA_TRY(store.runs_of_case(one.key, one.network, now.machine));
+  const auto now = STRATA_TRY(store.load_case(run_id, run_case.key));
+  const auto ids = STRATA_TRY(store.runs_of_case(run_case.key, run_case.network, now.machine));
   EarlierRuns earlier(now, levels);
   std::size_t taught = 0;
   for (const auto& id : ids) {
     if (id == run_id) continue;
-    if (const auto run = store.load_case(id, one.key); run && earlier.add(*run)) ++taught;
+    if (const auto run = store.load_case(id, run_case.key); run && earlier.add(*run)) ++taught;
     if (taught == kMostRuns) break;
   }
   return earlier.to_json();

@@ -14,10 +14,10 @@ namespace strata::measure {
 // strata, were not disturbed by others and measured their levels together: an object for each two rows of these levels
 // (by id; a row beside itself in runs with --aa), as learned_of reads it. `run_id`: that begins, and is in the store. A
 // run that cannot be read teaches nothing. Error: the store's.
-Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& one,
+Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& run_case,
                           const std::set<std::string>& levels);
 
 // What a case's stored `trust` says of two rows, by name, in either order.
-stats::Learned learned_of(const store::Json& trust, const std::string& one, const std::string& other);
+stats::Learned learned_of(const store::Json& trust, const std::string& name, const std::string& other);
 
 }  // namespace strata::measure

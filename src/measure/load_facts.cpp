@@ -65,10 +65,10 @@ std::vector<probe::Load> loads_of(const store::Json& stored) {
   return loads;
 }
 
-LoadFacts load_of(const store::Case& one) {
+LoadFacts load_of(const store::Case& run_case) {
   LoadFacts facts;
-  const auto it = one.trust.is_object() ? one.trust.find("load") : one.trust.end();
-  if (!one.trust.is_object() || it == one.trust.end() || !it->is_object()) return facts;
+  const auto it = run_case.trust.is_object() ? run_case.trust.find("load") : run_case.trust.end();
+  if (!run_case.trust.is_object() || it == run_case.trust.end() || !it->is_object()) return facts;
   facts.begin = share_of(*it, "begin");
   if (const auto others = share_of(*it, "others"))
     facts.during = probe::Load{*others, share_of(*it, "steal").value_or(0), 0};

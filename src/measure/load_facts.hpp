@@ -29,6 +29,6 @@ store::Json to_json(const LoadFacts& facts);
 store::Json to_json(const std::vector<probe::Load>& loads);
 std::vector<probe::Load> loads_of(const store::Json& stored);
 // Everything unknown where the case has no such facts.
-LoadFacts load_of(const store::Case& one);
+LoadFacts load_of(const store::Case& run_case);
 
 }  // namespace strata::measure

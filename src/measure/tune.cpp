@@ -48,7 +48,8 @@ Json nothing_to_tune(const std::vector<std::string>& elsewhere) {
 Result<Choice> choose_variant(const std::vector<Participant>& candidates, const Judge& judge,
                               const InterleavePlan& plan, const Progress& progress) {
   std::vector<Participant> tried = candidates;
-  const bool compared = std::count_if(tried.begin(), tried.end(), [](const auto& one) { return one.active; }) > 1;
+  const bool compared =
+      std::count_if(tried.begin(), tried.end(), [](const auto& participant) { return participant.active; }) > 1;
   if (compared) STRATA_TRY(run_interleaved(tried, judge, plan, progress));
   std::vector<const store::Row*> rows;
   for (const auto& participant : tried) rows.push_back(&participant.row);

@@ -6,8 +6,8 @@
 namespace strata::measure {
 
 Try<std::unique_ptr<Session>> WarmProcesses::open(const Job& job, const std::vector<int>& cpus) {
-  const auto it =
-      std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& one) { return one->can_serve(job, cpus); });
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
+                               [&](const auto& process) { return process->can_serve(job, cpus); });
   if (it == waiting_.end()) return Session::open(job, cpus);
   auto session = std::move(*it);
   waiting_.erase(it);

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 using worker::Failure;
 namespace {
 
-bool has(const std::vector<std::string>& list, const std::string& one) {
-  return std::find(list.begin(), list.end(), one) != list.end();
+bool has(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 // A name for files: "eager", "eager-channels_last".

@@ -179,10 +179,10 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
   const auto precisions = precisions_of(options);
   STRATA_TRY(check_number(
       {specs.size(), precisions->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options));
-  specs = times(specs, *precisions, [](auto& one, const auto& precision) { one["precision"] = precision; });
-  specs = times(specs, sizes, [](auto& one, const auto& size) { one["size"] = {size.height, size.width}; });
-  specs = times(specs, options.thread_counts, [](auto& one, int threads) { one["threads"] = threads; });
-  return times(specs, options.batches, [](auto& one, int batch) { one["batch"] = batch; });
+  specs = times(specs, *precisions, [](auto& element, const auto& precision) { element["precision"] = precision; });
+  specs = times(specs, sizes, [](auto& element, const auto& size) { element["size"] = {size.height, size.width}; });
+  specs = times(specs, options.thread_counts, [](auto& element, int threads) { element["threads"] = threads; });
+  return times(specs, options.batches, [](auto& element, int batch) { element["batch"] = batch; });
 }
 
 }  // namespace

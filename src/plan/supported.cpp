@@ -34,8 +34,8 @@ Result<RecordedOperations> recorded_operations(const fs::path& root) {
 
 Verdict supports(const level::Level& level, const std::string& model, const std::string& mode,
                  const RecordedOperations& recorded) {
-  const auto has = [](const std::vector<std::string>& list, const std::string& one) {
-    return std::find(list.begin(), list.end(), one) != list.end();
+  const auto has = [](const std::vector<std::string>& list, const std::string& word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
   };
   if (level.harness) return {Support::no, {}, "runs no network"};
   if (!has(level.modes, mode)) return {Support::no, {}, fmt::format("no mode {}", mode)};

@@ -50,8 +50,8 @@ void WorkModel::add(const WorkAt& at, const Work& work) {
 }
 
 std::optional<Work> WorkModel::expected(const WorkAt& at) const {
-  const auto distance = [&](const auto& one) {
-    return std::tuple(one.first.mode != at.mode, std::abs(std::log(times_as_much(at, one.first))));
+  const auto distance = [&](const auto& element) {
+    return std::tuple(element.first.mode != at.mode, std::abs(std::log(times_as_much(at, element.first))));
   };
   const auto nearest = std::min_element(seen_.begin(), seen_.end(),
                                         [&](const auto& a, const auto& b) { return distance(a) < distance(b); });

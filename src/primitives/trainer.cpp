@@ -61,8 +61,9 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
   for (const auto* list : {&graph().parameters, &graph().buffers}) {
     auto wanted = *list;
     // counts are no part of a state (docs/protocol.md), of a weight set they are
-    std::erase_if(wanted,
-                  [&](const auto& one) { return !prefix.empty() && !is_floating(graph().value(one.value).type); });
+    std::erase_if(wanted, [&](const auto& element) {
+      return !prefix.empty() && !is_floating(graph().value(element.value).type);
+    });
     for (auto& element : wanted) element.name = prefix + element.name;
     STRATA_TRY(graph::check_tensors(graph(), wanted, weights));
   }

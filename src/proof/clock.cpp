@@ -54,14 +54,14 @@ void ClockEvidence::add(const Timed& timed, bool is_long) {
   keep(is_long ? long_ : short_, timed);
 }
 
-void ClockEvidence::add_block(const Timed& one, int head, double bytes) {
-  const double told = one.told_ns / std::max(1, one.iterations);
+void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
+  const double told = timed.told_ns / std::max(1, timed.iterations);
   const double excess =
-      one.untold_ns() - (kHeadTimes * head * told + kBlockShare * one.told_ns + kBlockNs + bytes / kBytesPerNs);
+      timed.untold_ns() - (kHeadTimes * head * told + kBlockShare * timed.told_ns + kBlockNs + bytes / kBytesPerNs);
   ++blocks_;
   if (!least_excess_ns_ || excess < *least_excess_ns_) {
     least_excess_ns_ = excess;
-    excess_of_ = one;
+    excess_of_ = timed;
   }
 }
 

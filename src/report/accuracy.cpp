@@ -62,9 +62,9 @@ class GroupView {
 
  private:
   // The id with * for the mode.
-  static std::string without_precision(const store::Case& one) {
-    const auto precision = fmt::format("/{}/", name_of(one.question.precision));
-    auto id = one.id;
+  static std::string without_precision(const store::Case& run_case) {
+    const auto precision = fmt::format("/{}/", name_of(run_case.question.precision));
+    auto id = run_case.id;
     if (const auto at = id.find(precision); at != std::string::npos) id.replace(at, precision.size(), "/*/");
     return id;
   }

@@ -34,15 +34,17 @@ Json about(const store::Run& run) {
           {"strata", run.version}};
 }
 
-const store::Case* same_case(const store::Run& run, const store::Case& one) {
-  const auto it = std::find_if(run.cases.begin(), run.cases.end(),
-                               [&](const auto& other) { return other.key == one.key && other.network == one.network; });
+const store::Case* same_case(const store::Run& run, const store::Case& run_case) {
+  const auto it = std::find_if(run.cases.begin(), run.cases.end(), [&](const auto& other) {
+    return other.key == run_case.key && other.network == run_case.network;
+  });
   return it == run.cases.end() ? nullptr : &*it;
 }
 
-const store::Row* row_named(const store::Case& one, const std::string& name) {
-  const auto it = std::find_if(one.rows.begin(), one.rows.end(), [&](const auto& row) { return row.name() == name; });
-  return it == one.rows.end() ? nullptr : &*it;
+const store::Row* row_named(const store::Case& run_case, const std::string& name) {
+  const auto it =
+      std::find_if(run_case.rows.begin(), run_case.rows.end(), [&](const auto& row) { return row.name() == name; });
+  return it == run_case.rows.end() ? nullptr : &*it;
 }
 
 // A case of both runs.

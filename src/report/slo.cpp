@@ -126,8 +126,8 @@ std::string left_out(const std::vector<double>& batches) {
 }
 
 // What cases have in common that differ in their batch only.
-std::string network_of(const store::Case& one) {
-  return one.question.without_batch().canonical() + text(one.bundle, "case.weights_label");
+std::string network_of(const store::Case& run_case) {
+  return run_case.question.without_batch().canonical() + text(run_case.bundle, "case.weights_label");
 }
 
 }  // namespace

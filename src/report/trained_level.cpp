@@ -29,18 +29,18 @@ Result<std::vector<store::Series>> series_of(const store::Row& row, const store:
 
 }  // namespace
 
-Result<std::vector<TrainedLevel>> trained_levels(const store::Case& one, const store::Store& store) {
+Result<std::vector<TrainedLevel>> trained_levels(const store::Case& run_case, const store::Store& store) {
   std::vector<TrainedLevel> levels;
-  for (const auto& row : one.rows) {
+  for (const auto& row : run_case.rows) {
     auto series = STRATA_TRY(series_of(row, store));
     levels.push_back(trained_level(row, std::move(series)));
   }
   return levels;
 }
 
-const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const store::Case& one) {
+const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
   for (const auto& level : levels)
-    if (level.row->name() == one.reference_level) return &level;
+    if (level.row->name() == run_case.reference_level) return &level;
   return nullptr;
 }
 

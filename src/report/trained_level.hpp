@@ -23,10 +23,10 @@ struct TrainedLevel {
 };
 
 // The rows of a case, which must outlive them. Error: the store's.
-Result<std::vector<TrainedLevel>> trained_levels(const store::Case& one, const store::Store& store);
+Result<std::vector<TrainedLevel>> trained_levels(const store::Case& run_case, const store::Store& store);
 
 // The level that the others are compared with; nullptr: it takes no part.
-const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const store::Case& one);
+const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const store::Case& run_case);
 
 analysis::SizesByStep sizes_of(const TrainedLevel& level);
 

@@ -35,7 +35,7 @@ std::optional<Spread> scaled(std::optional<Spread> spread, double factor) {
   return spread;
 }
 
-document::Table result_table(const std::vector<Level>& levels, const store::Case& one) {
+document::Table result_table(const std::vector<Level>& levels, const store::Case& run_case) {
   document::Table table{"result", "Result", {}, {}, {}};
   table.columns = {{"level", "level", "", document::Align::left},
                    {"test_accuracy", "best accuracy", ""},
@@ -48,7 +48,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
                    {"epoch_seconds", "epoch", ""},
                    {"cpu_utilisation", "processors used", ""},
                    {"peak_memory", "peak memory", ""}};
-  const Level* reference = reference_of(levels, one);
+  const Level* reference = reference_of(levels, run_case);
   for (const auto& level : levels) {
     const auto& row = *level.row;
     const auto why = level.measured() ? std::string() : level.state;
@@ -72,7 +72,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
       "levels took turns, over {}. An epoch is its steps and what they waited for images; scoring is not in it. "
       "Processors used: processor time over time, of the threads asked for; a thread that spins while it waits counts. "
       "Memory is that of a level alone.",
-      one.reference_level);
+      run_case.reference_level);
   return table;
 }
 
@@ -208,9 +208,9 @@ std::string range_in_words(const std::vector<double>& values) {
   return fmt::format("{:.2f}% to {:.2f}%", 100 * *low, 100 * *high);
 }
 
-std::string summary(const std::vector<Level>& levels, const store::Case& one) {
+std::string summary(const std::vector<Level>& levels, const store::Case& run_case) {
   std::vector<double> accuracies;
-  const Level* reference = reference_of(levels, one);
+  const Level* reference = reference_of(levels, run_case);
   std::optional<Spread> best;
   std::string fastest;
   for (const auto& level : levels) {
@@ -223,15 +223,15 @@ std::string summary(const std::vector<Level>& levels, const store::Case& one) {
     }
   }
   if (accuracies.empty()) return "No level has an epoch behind it.";
-  const auto& training = *one.question.recipe->training;
+  const auto& training = *run_case.question.recipe->training;
   auto text = fmt::format("After {} epoch{} on {} {} at {} of test images found", training.epochs,
-                          training.epochs == 1 ? "" : "s", one.question.data,
+                          training.epochs == 1 ? "" : "s", run_case.question.data,
                           accuracies.size() == 1 ? "the level ends" : "the levels end", range_in_words(accuracies));
-  if (best && reference && fastest != one.reference_level)
-    text += fmt::format("; {} took its steps {:.2f} times as fast as {}{}", fastest, best->mean, one.reference_level,
-                        best->count > 1
-                            ? fmt::format(" ({:.2f} to {:.2f} in {} repeats)", best->low, best->high, best->count)
-                            : std::string());
+  if (best && reference && fastest != run_case.reference_level)
+    text += fmt::format(
+        "; {} took its steps {:.2f} times as fast as {}{}", fastest, best->mean, run_case.reference_level,
+        best->count > 1 ? fmt::format(" ({:.2f} to {:.2f} in {} repeats)", best->low, best->high, best->count)
+                        : std::string());
   return text + ".";
 }
 
@@ -256,8 +256,8 @@ document::Table time_to_accuracy(const std::vector<Level>& levels, double target
 
 // The reference, and the levels beside it that were measured.
 std::optional<std::pair<Learner, std::vector<Learner>>> learners_of(const std::vector<Level>& levels,
-                                                                    const store::Case& one) {
-  const Level* reference = reference_of(levels, one);
+                                                                    const store::Case& run_case) {
+  const Level* reference = reference_of(levels, run_case);
   if (!reference || !reference->measured()) return std::nullopt;
   std::vector<Learner> others;
   for (const auto& level : levels)
@@ -270,8 +270,8 @@ Margins margins_of(const store::Run& run) {
           number(run.settings, "loss_margin").value_or(Margins().loss)};
 }
 
-document::Section result_section(const std::vector<Level>& levels, const store::Case& one, const store::Run& run) {
-  document::Section result{"result", "Result", {result_table(levels, one)}};
+document::Section result_section(const std::vector<Level>& levels, const store::Case& run_case, const store::Run& run) {
+  document::Section result{"result", "Result", {result_table(levels, run_case)}};
   for (const auto& level : levels)
     if (const int diverged = level.learning.diverged(); diverged > 0)
       result.items.push_back(
@@ -279,27 +279,27 @@ document::Section result_section(const std::vector<Level>& levels, const store::
                                      level.row->name(), diverged, level.learning.repeats().size()),
                          document::Text::Kind::warning});
   for (const auto& warning : run.warnings)
-    if (warning.case_key.empty() || warning.case_key == one.key)
+    if (warning.case_key.empty() || warning.case_key == run_case.key)
       result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
                                             document::Text::Kind::warning});
   if (const auto target = number(run.settings, "target")) result.items.push_back(time_to_accuracy(levels, *target));
   return result;
 }
 
-std::vector<document::Section> sections_of(const std::vector<Level>& levels, const store::Case& one,
+std::vector<document::Section> sections_of(const std::vector<Level>& levels, const store::Case& run_case,
                                            const store::Run& run) {
-  std::vector<document::Section> sections{result_section(levels, one, run)};
-  if (const auto compared = learners_of(levels, one))
-    if (auto section =
-            verdicts(compared->first, compared->second, margins_of(run), number(one.trust, "test_images").value_or(0));
+  std::vector<document::Section> sections{result_section(levels, run_case, run)};
+  if (const auto compared = learners_of(levels, run_case))
+    if (auto section = verdicts(compared->first, compared->second, margins_of(run),
+                                number(run_case.trust, "test_images").value_or(0));
         !section.items.empty())
       sections.push_back(std::move(section));
   if (const auto target = number(run.settings, "target"); target && text(run.settings, "rule") == "mlperf")
-    if (const auto compared = learners_of(levels, one))
+    if (const auto compared = learners_of(levels, run_case))
       sections.push_back(mlperf_rule(compared->first, compared->second, *target));
   for (auto& section : {curves(levels), phases(levels)}) sections.push_back(section);
-  if (auto cycle = life_cycle(levels, one); !cycle.items.empty()) sections.push_back(std::move(cycle));
-  if (auto layers = layers_section(levels, *one.question.recipe)) sections.push_back(std::move(*layers));
+  if (auto cycle = life_cycle(levels, run_case); !cycle.items.empty()) sections.push_back(std::move(cycle));
+  if (auto layers = layers_section(levels, *run_case.question.recipe)) sections.push_back(std::move(*layers));
   sections.push_back(proof(levels));
   return sections;
 }
@@ -320,8 +320,8 @@ document::Section of_scheme(document::Section section, std::size_t place, const 
   section.title = fmt::format("{}: {}", scheme, section.title);
   for (auto& item : section.items)
     std::visit(
-        [&](auto& one) {
-          if constexpr (requires { one.id; }) one.id = prefix + one.id;
+        [&](auto& element) {
+          if constexpr (requires { element.id; }) element.id = prefix + element.id;
         },
         item);
   return section;

@@ -120,12 +120,12 @@ document::Table behind_table(const std::vector<TrainedLevel>& levels, const Trai
 
 }  // namespace
 
-document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& one) {
+document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
   document::Section section{"life_cycle", "From code to test", {}};
   auto table = cycle_table(levels);
   if (table.rows.empty()) return section;
   section.items.push_back(std::move(table));
-  const auto* reference = reference_of(levels, one);
+  const auto* reference = reference_of(levels, run_case);
   if (reference && reference->measured() && levels.size() > 1)
     if (auto behind = behind_table(levels, *reference); !behind.rows.empty())
       section.items.push_back(std::move(behind));

@@ -29,7 +29,7 @@ bool StopByPrecision::finished() {
   if (restarts_ < stats::fewest_with_scatter) return false;
   const auto all = comparisons_();
   return std::all_of(all.begin(), all.end(),
-                     [&](const auto& one) { return one.half_width.width <= std::log1p(width_); });
+                     [&](const auto& element) { return element.half_width.width <= std::log1p(width_); });
 }
 
 }  // namespace strata::run

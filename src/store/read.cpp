@@ -123,15 +123,15 @@ void check_flags(Statement& row, const char* column, const Json& object, Names n
   check_fields(row, column, object, names, "true or false", [](const Json& value) { return value.is_boolean(); });
 }
 
-void check_case(Statement& row, const Case& one) {
-  check_numbers_or_null(row, "bundle", one.bundle, {"flops", "parameters", "weight_bytes", "input_bytes"});
-  check_numbers(row, "limits", one.limits, {"gflops", "gbytes_per_s"});
-  check_flags(row, "limits", one.limits, {"quiet"});
-  check_numbers(row, "trust", one.trust, {"process_sigma", "minimum_effect", "restarts"});
-  for (const Json& pair : lookup::list(one.trust, "learned"))
+void check_case(Statement& row, const Case& run_case) {
+  check_numbers_or_null(row, "bundle", run_case.bundle, {"flops", "parameters", "weight_bytes", "input_bytes"});
+  check_numbers(row, "limits", run_case.limits, {"gflops", "gbytes_per_s"});
+  check_flags(row, "limits", run_case.limits, {"quiet"});
+  check_numbers(row, "trust", run_case.trust, {"process_sigma", "minimum_effect", "restarts"});
+  for (const Json& pair : lookup::list(run_case.trust, "learned"))
     check_numbers(row, "trust.learned", pair, {"variance", "within", "df", "restarts", "runs"});
-  check_flags(row, "trust", one.trust, {"together"});
-  check_numbers_or_null(row, "trust.load", outside::field(one.trust, "load"), {"begin", "others", "steal"});
+  check_flags(row, "trust", run_case.trust, {"together"});
+  check_numbers_or_null(row, "trust.load", outside::field(run_case.trust, "load"), {"begin", "others", "steal"});
 }
 
 void check_row(Statement& row, const Row& one) {
@@ -251,22 +251,22 @@ class RunReader {
     return end(ask, "cannot read the run's cases");
   }
 
-  Result<void> read_rows(const std::string& run_id, Case& one) {
+  Result<void> read_rows(const std::string& run_id, Case& run_case) {
     Statement ask(
         connection_.handle(),
         "SELECT row_id,level,variant,environment,state,reason,hint,log_tail,repeat,info,settings,memory,start_up,"
         "proof,disk_bytes,artefact_bytes,judged FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
-    ask.bind(run_id).bind(one.key);
+    ask.bind(run_id).bind(run_case.key);
     while (ask.step()) {
       Row row = read_row(ask);
       check_row(ask, row);
       STRATA_TRY(check(ask, "a row of run " + run_id));
       STRATA_TRY(read_samples(row));
       STRATA_TRY(read_blocks(row));
-      one.rows.push_back(std::move(row));
+      run_case.rows.push_back(std::move(row));
     }
     STRATA_TRY(end(ask, "cannot read the run's rows"));
-    return check_places(one);
+    return check_places(run_case);
   }
 
   Result<void> read_samples(Row& row) {
@@ -298,15 +298,15 @@ class RunReader {
   }
 
   // The statistics hold a place for every level in every round, so that one absurd number would take all memory.
-  Result<void> check_places(const Case& one) {
+  Result<void> check_places(const Case& run_case) {
     std::map<int, std::int64_t> rounds;
-    for (const auto& row : one.rows)
+    for (const auto& row : run_case.rows)
       for (const auto& block : row.blocks) {
         auto& most = rounds[block.restart];
         most = std::max<std::int64_t>(most, block.round + 1);
       }
     std::int64_t places = 0;
-    for (const auto& [restart, count] : rounds) places += count * static_cast<std::int64_t>(one.rows.size());
+    for (const auto& [restart, count] : rounds) places += count * static_cast<std::int64_t>(run_case.rows.size());
     if (places <= kMostPlaces) return {};
     return connection_.damaged(
         fmt::format("a case of it has {} places of blocks; allowed are {}", places, kMostPlaces));

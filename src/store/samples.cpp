@@ -12,7 +12,7 @@ using Pointer = Json::json_pointer;
 
 bool is_samples(const std::string& name, const Json& value) {
   return name.ends_with("_ns") && value.is_array() && !value.empty() &&
-         std::all_of(value.begin(), value.end(), [](const Json& one) { return one.is_number_integer(); });
+         std::all_of(value.begin(), value.end(), [](const Json& element) { return element.is_number_integer(); });
 }
 
 void take_from(Json& value, const Pointer& place, Samples& samples) {

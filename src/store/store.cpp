@@ -180,13 +180,13 @@ Result<void> Store::add_warning(const std::string& run_id, const Warning& warnin
   return {};
 }
 
-Result<void> Store::add_case(const std::string& run_id, const Case& one) {
-  const auto& asked = one.question;
+Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
+  const auto& asked = run_case.question;
   const auto size = asked.image_size();
   Statement put(handle(),
                 "INSERT OR IGNORE INTO cases(hash,id,model,mode,batch,height,width,inputs,precision,device,threads,"
                 "optimiser,loss,data,weights,seed,canonical) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(one.key).bind(one.id).bind(asked.model).bind(std::string(name_of(asked.mode))).bind(asked.batch);
+  put.bind(run_case.key).bind(run_case.id).bind(asked.model).bind(std::string(name_of(asked.mode))).bind(asked.batch);
   put.bind(size ? std::optional(size->first) : std::nullopt).bind(size ? std::optional(size->second) : std::nullopt);
   put.bind(axis(asked, "input"))
       .bind(std::string(name_of(asked.precision)))
@@ -202,8 +202,13 @@ Result<void> Store::add_case(const std::string& run_id, const Case& one) {
                  "VALUES(?1,?2,?3,?4,?5,?6,?7,(SELECT count(*) FROM run_cases WHERE run_id=?1)) "
                  "ON CONFLICT(run_id,hash) DO UPDATE SET bundle=excluded.bundle,limits=excluded.limits,"
                  "trust=excluded.trust,reference_level=excluded.reference_level,network=excluded.network,verdict=''");
-  link.bind(run_id).bind(one.key).bind(one.bundle).bind(one.limits).bind(one.trust).bind(one.reference_level);
-  link.bind(one.network);
+  link.bind(run_id)
+      .bind(run_case.key)
+      .bind(run_case.bundle)
+      .bind(run_case.limits)
+      .bind(run_case.trust)
+      .bind(run_case.reference_level);
+  link.bind(run_case.network);
   link.step();
   if (!link.ok()) return connection_.broken("cannot write a case of the run");
   return {};

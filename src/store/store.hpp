@@ -31,7 +31,7 @@ class Store {
   Result<void> continue_run(const Run& run);               // its process: it has no end, and no case-less warnings
   Result<void> drop_empty_run(const std::string& run_id);  // nothing if it has a case
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
-  Result<void> add_case(const std::string& run_id, const Case& one);  // without its rows
+  Result<void> add_case(const std::string& run_id, const Case& run_case);  // without its rows
   Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_key, const Row& row);
   Result<void> update_row(const Row& row);  // everything but its blocks, by row_id
   Result<void> add_block(std::int64_t row_id, const Block& block);

@@ -27,7 +27,8 @@ Network::Network(const graph::Graph& graph, const MakeLibrary& library, const st
     : runner_(made(graph, library)) {
   for (const auto& wanted : outputs) {
     const auto& own = runner_.graph().outputs;
-    const auto it = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.name == wanted.name; });
+    const auto it =
+        std::find_if(own.begin(), own.end(), [&](const auto& element) { return element.name == wanted.name; });
     if (it == own.end())
       throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
                     "leave --deep out for this level");

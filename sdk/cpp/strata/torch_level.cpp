@@ -226,7 +226,8 @@ void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::files
   build(wanted, bundle, cache);
   if (autocast_) facts_.precision = "amp-bf16";
   const auto held = parameters();
-  if (std::any_of(held.begin(), held.end(), [](const auto& one) { return one.second.scalar_type() == at::kBFloat16; }))
+  if (std::any_of(held.begin(), held.end(),
+                  [](const auto& parameter) { return parameter.second.scalar_type() == at::kBFloat16; }))
     facts_.precision = "bf16";
 }
 

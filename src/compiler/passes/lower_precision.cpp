@@ -52,8 +52,8 @@ class Lowering {
     if (!Names{"matmul", "mm", "bmm"}.contains(step.node.operation())) return false;
     if (trains()) return true;
     const auto& args = step.node.args;
-    return std::none_of(args.begin(), args.end(), [&](const auto& one) {
-      return one.kind == graph::Argument::Kind::tensor && is_weight(one.values.front());
+    return std::none_of(args.begin(), args.end(), [&](const auto& element) {
+      return element.kind == graph::Argument::Kind::tensor && is_weight(element.values.front());
     });
   }
   bool is_attention(const Step& step) const {

@@ -288,7 +288,7 @@ std::string Page::items(const std::vector<Item>& all) {
       out += "<div class=\"family\"><div class=\"choices\"></div>\n";
       open = &own;
     }
-    out += std::visit([&](const auto& one) { return item(one); }, each);
+    out += std::visit([&](const auto& element) { return item(element); }, each);
   }
   return open ? out + "</div>\n" : out;
 }

@@ -121,7 +121,7 @@ void TerminalWriter::reasons(const Table& table) {
       const auto why = reason_of(cell_of(row, c));
       if (why.empty()) continue;
       const auto known = std::find_if(columns_by_reason.begin(), columns_by_reason.end(),
-                                      [&](const auto& one) { return one.first == why; });
+                                      [&](const auto& element) { return element.first == why; });
       if (known != columns_by_reason.end())
         known->second.push_back(c);
       else
