@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What capturing costs, part by part: one network at several image sizes, one after the other by one process, as `./strata` does it. The first point also makes the network's
-weight sets; a further one should cost little beyond what its references compute. Run it alone on the machine.
+"""What capturing costs, part by part: one network at several image sizes, one after the other by
+one process, as `./strata` does it. The first point also makes the network's weight sets; a further
+one should cost little beyond what its references compute. Run it alone on the machine.
 
     bench/capture_speed.py --mode infer --sizes 64,96,128 --batch 32 --threads 2
 """
+
 from __future__ import annotations
 
 import argparse
@@ -20,9 +22,24 @@ from pathlib import Path
 from common import ROOT
 
 # Progress sentences (src/capture) by the part that they begin; the rest is "other".
-PARTS = {"loading PyTorch": "PyTorch", "building": "build", "preparing inputs": "inputs", "preparing weights": "weights", "making weight set": "weights", "counting": "count",
-         "float32 runs": "float32 runs", "float64 reference": "float64", "training step in float64": "float64", "training steps": "float32 runs", "probe weights": "probes",
-         "planting faults": "faults", "steps with dropout": "dropout", "exporting": "export and graph", "writing": "writing", "done": "writing"}
+PARTS = {
+    "loading PyTorch": "PyTorch",
+    "building": "build",
+    "preparing inputs": "inputs",
+    "preparing weights": "weights",
+    "making weight set": "weights",
+    "counting": "count",
+    "float32 runs": "float32 runs",
+    "float64 reference": "float64",
+    "training step in float64": "float64",
+    "training steps": "float32 runs",
+    "probe weights": "probes",
+    "planting faults": "faults",
+    "steps with dropout": "dropout",
+    "exporting": "export and graph",
+    "writing": "writing",
+    "done": "writing",
+}
 REFERENCES = ("float64", "probes", "faults")  # computed in float64
 
 
@@ -32,13 +49,29 @@ def part_of(sentence: str) -> str:
 
 def bytes_below(folder: Path) -> int:
     """Each file once, however many links it has."""
-    return sum({(about.st_dev, about.st_ino): about.st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink() for about in [path.stat()]}.values())
+    return sum(
+        {
+            (about.st_dev, about.st_ino): about.st_size
+            for path in folder.rglob("*")
+            if path.is_file() and not path.is_symlink()
+            for about in [path.stat()]
+        }.values()
+    )
 
 
 def capture(process: subprocess.Popen, spec: dict, folder: Path, name: str) -> dict[str, float]:
     """Seconds by part."""
-    arguments = ["--spec", json.dumps(spec), "--out", str(folder / "bundles" / name), "--networks", str(folder / "networks")]
-    process.stdin.write(json.dumps({"arguments": arguments, "log": str(folder / f"{name}.log")}) + "\n")
+    arguments = [
+        "--spec",
+        json.dumps(spec),
+        "--out",
+        str(folder / "bundles" / name),
+        "--networks",
+        str(folder / "networks"),
+    ]
+    process.stdin.write(
+        json.dumps({"arguments": arguments, "log": str(folder / f"{name}.log")}) + "\n"
+    )
     process.stdin.flush()
     seconds: dict[str, float] = {}
     part, since = "start", time.monotonic()
@@ -54,7 +87,9 @@ def capture(process: subprocess.Popen, spec: dict, folder: Path, name: str) -> d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--mode", default="infer", choices=["infer", "train"])
     parser.add_argument("--sizes", default="64,96,128")
@@ -62,15 +97,33 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="capture-speed-"))
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": str(given.threads)}
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}",
+        "OMP_NUM_THREADS": str(given.threads),
+    }
     columns: dict[str, dict[str, float]] = {}
     try:
-        with subprocess.Popen([sys.executable, "-m", "capture", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        with subprocess.Popen(
+            [sys.executable, "-m", "capture", "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as process:
             for size in given.sizes.split(","):
-                spec = {"model": given.model, "mode": given.mode, "batch": given.batch, "threads": given.threads,
-                        "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, int(size), int(size)]}]}
+                spec = {
+                    "model": given.model,
+                    "mode": given.mode,
+                    "batch": given.batch,
+                    "threads": given.threads,
+                    "inputs": [
+                        {"name": "", "dtype": "float32", "shape": [1, 3, int(size), int(size)]}
+                    ],
+                }
                 before = bytes_below(folder)
-                columns[size] = capture(process, spec, folder, size) | {"MB": (bytes_below(folder) - before) / 1e6}
+                columns[size] = capture(process, spec, folder, size) | {
+                    "MB": (bytes_below(folder) - before) / 1e6
+                }
             process.stdin.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -79,13 +132,40 @@ def main() -> None:
 
 def show(columns: dict[str, dict[str, float]], title: str) -> None:
     print(f"{title}; seconds\n")
-    print("| part | " + " | ".join(f"{size} px" for size in columns) + " |\n|---|" + "---:|" * len(columns))
-    parts = [part for part in dict.fromkeys(p for column in columns.values() for p in column) if part != "MB"]
+    print(
+        "| part | "
+        + " | ".join(f"{size} px" for size in columns)
+        + " |\n|---|"
+        + "---:|" * len(columns)
+    )
+    parts = [
+        part
+        for part in dict.fromkeys(p for column in columns.values() for p in column)
+        if part != "MB"
+    ]
     for part in parts:
-        print(f"| {part} | " + " | ".join(f"{column.get(part, 0.0):.2f}" for column in columns.values()) + " |")
-    for words, chosen in (("all", parts), (f"all but {', '.join(REFERENCES)}", [part for part in parts if part not in REFERENCES])):
-        print(f"| {words} | " + " | ".join(f"{sum(column.get(part, 0.0) for part in chosen):.2f}" for column in columns.values()) + " |")
-    print("| MB more in the cache | " + " | ".join(f"{column['MB']:.1f}" for column in columns.values()) + " |")
+        print(
+            f"| {part} | "
+            + " | ".join(f"{column.get(part, 0.0):.2f}" for column in columns.values())
+            + " |"
+        )
+    for words, chosen in (
+        ("all", parts),
+        (f"all but {', '.join(REFERENCES)}", [part for part in parts if part not in REFERENCES]),
+    ):
+        print(
+            f"| {words} | "
+            + " | ".join(
+                f"{sum(column.get(part, 0.0) for part in chosen):.2f}"
+                for column in columns.values()
+            )
+            + " |"
+        )
+    print(
+        "| MB more in the cache | "
+        + " | ".join(f"{column['MB']:.1f}" for column in columns.values())
+        + " |"
+    )
 
 
 if __name__ == "__main__":

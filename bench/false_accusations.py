@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Over many draws of the weights and all shipped models: how often is a sound level called unequal or mistrusted? Prints a Markdown table; exit code 1 if ever.
+"""Over many draws of the weights and all shipped models: how often is a sound level called unequal
+or mistrusted? Prints a Markdown table; exit code 1 if ever.
 
-In inference each draw is a weight set of its own; all of a model's are proven in one run, so that each level compiles once where it can change its weights.
-In training (--train) each draw is a run of its own, with other weights, inputs' order, labels and probes."""
+In inference each draw is a weight set of its own; all of a model's are proven in one run, so that
+each level compiles once where it can change its weights. In training (--train) each draw is a run
+of its own, with other weights, inputs' order, labels and probes."""
+
 from __future__ import annotations
 
 import argparse
@@ -13,19 +16,34 @@ from collections.abc import Iterable
 
 from common import compare
 
-MODELS = {"mnist_convnet": [], "resnet18": ["--input", "1x3x64x64"], "resnet34": ["--input", "1x3x64x64"], "resnet50": ["--input", "1x3x96x96"], "resnet101": ["--input", "1x3x64x64"],
-          "resnet152": ["--input", "1x3x64x64"]}
+MODELS = {
+    "mnist_convnet": [],
+    "resnet18": ["--input", "1x3x64x64"],
+    "resnet34": ["--input", "1x3x64x64"],
+    "resnet50": ["--input", "1x3x96x96"],
+    "resnet101": ["--input", "1x3x64x64"],
+    "resnet152": ["--input", "1x3x64x64"],
+}
 TRAINED = {"mnist_convnet": ["--batch", "4"], "resnet18": ["--input", "4x3x64x64"]}
 SHORT = ["--restarts", "1", "--budget", "1s"]
 
 
 def judged(rows: list[dict], wanted: str) -> Iterable[tuple[str, list[float], str]]:
-    """(level, errors in envelopes of the lines that `wanted` matches, why it is accused or "") of each row that was proven."""
+    """(level, errors in envelopes of the lines that `wanted` matches, why it is accused or "") of
+    each row that was proven."""
     for row in rows:
         if row["harness"] or row["state"] not in ("measured", "unequal", "mistrusted"):
             continue
-        values = [line["value"].split()[0] for line in row["proof"]["lines"] if re.match(wanted, line["check"]) and line["result"] != "not_checked" and line["value"]]
-        yield row["level"], [float(value) for value in values], "" if row["state"] == "measured" else row["reason"]
+        values = [
+            line["value"].split()[0]
+            for line in row["proof"]["lines"]
+            if re.match(wanted, line["check"]) and line["result"] != "not_checked" and line["value"]
+        ]
+        yield (
+            row["level"],
+            [float(value) for value in values],
+            "" if row["state"] == "measured" else row["reason"],
+        )
 
 
 def main() -> int:
@@ -36,24 +54,39 @@ def main() -> int:
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
     models = TRAINED if options.train else MODELS
-    print("| model | level | proofs | error in envelopes: median, largest (bound 8) | accused |\n|---|---|---|---|---|")
+    print(
+        "| model | level | proofs | error in envelopes: median, largest (bound 8) | accused |\n|---|---|---|---|---|"
+    )
     total = 0
     for model in options.models or models:
-        words = [model, *models.get(model, []), *SHORT, *(["--levels", options.levels] if options.levels else [])]
+        words = [
+            model,
+            *models.get(model, []),
+            *SHORT,
+            *(["--levels", options.levels] if options.levels else []),
+        ]
         if options.train:
-            runs = (compare(*words, "--mode", "train", "--seed", str(seed)) for seed in range(options.draws))
+            runs = (
+                compare(*words, "--mode", "train", "--seed", str(seed))
+                for seed in range(options.draws)
+            )
         else:
             runs = iter([compare(*words, "--weight-sets", str(options.draws))])
         seen: dict[str, tuple[list[float], list[str]]] = {}
         for run in runs:
-            for level, errors, why in judged(run["cases"][0]["rows"], "loss, gradients" if options.train else "outputs, generic"):
+            for level, errors, why in judged(
+                run["cases"][0]["rows"], "loss, gradients" if options.train else "outputs, generic"
+            ):
                 seen.setdefault(level, ([], []))[0].extend(errors)
                 seen[level][1].extend([why] if why else [])
         for level, (errors, accused) in seen.items():
             errors.sort()
             total += len(accused)
             spread = f"{errors[len(errors) // 2]}, {errors[-1]}" if errors else ""
-            print(f"| {model} | {level} | {len(errors)} | {spread} | {'; '.join(accused) or 'no'} |", flush=True)
+            print(
+                f"| {model} | {level} | {len(errors)} | {spread} | {'; '.join(accused) or 'no'} |",
+                flush=True,
+            )
     return int(total > 0)
 
 

@@ -10,6 +10,7 @@ network and level, and what the assumed process effect alone would have called.
 
 Exit code: 0 enough comparisons, 1 a run failed, 3 the machine is not idle.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -79,8 +80,11 @@ def wait_until_idle(most: float, patience: float) -> float | None:
     while (share := busy_share()) > most:
         if time.monotonic() > end:
             return None
-        print(f"{share:.0%} of the machine is in use (at most {most:.0%}): waiting",
-              file=sys.stderr, flush=True)
+        print(
+            f"{share:.0%} of the machine is in use (at most {most:.0%}): waiting",
+            file=sys.stderr,
+            flush=True,
+        )
         time.sleep(20)
     return share
 
@@ -195,23 +199,30 @@ def summary(runs: list[Json]) -> str:
     disturbed = sum(twins["disturbed"] for *_, twins in every)
     blocks = sum(twins["blocks"] for *_, twins in every)
     restarts = ", ".join(str(n) for n in sorted({run["restarts"] for run in runs}))
-    lines.append(f"\n{len(runs)} runs of {restarts} restarts in {minutes:.0f} minutes; "
-                 f"{disturbed} of {blocks} blocks disturbed")
+    lines.append(
+        f"\n{len(runs)} runs of {restarts} restarts in {minutes:.0f} minutes; "
+        f"{disturbed} of {blocks} blocks disturbed"
+    )
     return "\n".join(lines)
 
 
 def add_waiting(parser: argparse.ArgumentParser) -> None:
     """The options of all scripts that measure on an idle machine only and can be continued."""
     add = parser.add_argument
-    add("--most-busy", type=float, default=0.05,
-        help="share of the machine that may be in use before each begins (%(default)s)")
+    add(
+        "--most-busy",
+        type=float,
+        default=0.05,
+        help="share of the machine that may be in use before each begins (%(default)s)",
+    )
     add("--patience", type=float, default=900, help="seconds to wait for that (%(default)s)")
     add("--show", action="store_true", help="print what is there and run nothing")
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("output", type=Path, help="folder of runs.jsonl and the store; it is continued")
     add("--comparisons", type=int, default=110, help="with earlier ones (%(default)s)")
@@ -236,8 +247,11 @@ def main() -> int:
     while not options.show and len(comparisons(runs)) < options.comparisons:
         busy = wait_until_idle(options.most_busy, options.patience)
         if busy is None:
-            print(f"the machine did not become idle within {options.patience:.0f} s; "
-                  "run this again to go on", file=sys.stderr)
+            print(
+                f"the machine did not become idle within {options.patience:.0f} s; "
+                "run this again to go on",
+                file=sys.stderr,
+            )
             code = 3
             break
         case = min(options.cases, key=lambda name: sum(run["case"] == name for run in runs))
@@ -249,12 +263,16 @@ def main() -> int:
         append(path, run)
         runs.append(run)
         if len(runs) > 2 and not comparisons(runs[-3:]):
-            print("no level could be compared with itself: every block was disturbed",
-                  file=sys.stderr)
+            print(
+                "no level could be compared with itself: every block was disturbed", file=sys.stderr
+            )
             code = 3
             break
-        print(f"{case}: {run['seconds']:.0f} s, {len(comparisons(runs))} of {options.comparisons}",
-              file=sys.stderr, flush=True)
+        print(
+            f"{case}: {run['seconds']:.0f} s, {len(comparisons(runs))} of {options.comparisons}",
+            file=sys.stderr,
+            flush=True,
+        )
     print(summary(runs))
     return code
 

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gives wrong and damaged files to every program that strata writes, built with AddressSanitizer: each must be refused (exit code 1, a sentence), none may end in a report.
+"""Gives wrong and damaged files to every program that strata writes, built with AddressSanitizer:
+each must be refused (exit code 1, a sentence), none may end in a report.
 
-    .venv/bin/python bench/hostile_inputs.py [--programs aoti,torchscript,...] [--mutations 60] [--folder DIR]
+    .venv/bin/python bench/hostile_inputs.py [--programs aoti,torchscript,...] [--mutations 60]
+    [--folder DIR]
 
-Programs: the exports aoti, torchscript, openvino and onnxruntime (in Python, without the sanitizer), and those of `strata generate`: onednn, train, libtorch. Prints a line a program
-(files, refused, taken, reports) and every file that was not treated as it should be; exits with 1 if there is one. Mutated files may be taken where the mutation leaves a sound file."""
+Programs: the exports aoti, torchscript, openvino and onnxruntime (in Python, without the
+sanitizer), and those of `strata generate`: onednn, train, libtorch. Prints a line a program (files,
+refused, taken, reports) and every file that was not treated as it should be; exits with 1 if there
+is one. Mutated files may be taken where the mutation leaves a sound file."""
+
 from __future__ import annotations
 
 import argparse
@@ -28,26 +33,49 @@ sys.path.insert(0, str(ROOT / "src" / "export" / "shared"))
 from tensor_files import read_safetensors, write_safetensors  # noqa: E402
 
 MODEL = "mnist_convnet"
-EXPORTS, GENERATED = ("aoti", "torchscript", "openvino", "onnxruntime"), ("onednn", "train", "libtorch")
+EXPORTS, GENERATED = (
+    ("aoti", "torchscript", "openvino", "onnxruntime"),
+    ("onednn", "train", "libtorch"),
+)
 OPTIONS = {"onednn": [], "train": ["--train"], "libtorch": ["--target", "libtorch"]}
 FLAGS = "-O1 -g -fsanitize=address -fno-omit-frame-pointer"
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 def run(words: list, **more) -> subprocess.CompletedProcess:
-    return subprocess.run([str(one) for one in words], capture_output=True, text=True, errors="replace", timeout=600, **more)
+    return subprocess.run(
+        [str(one) for one in words],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=600,
+        **more,
+    )
 
 
 def made(name: str, folder: Path) -> Path:
     """The folder of the program, written by strata and built with the sanitizer."""
-    words = ["export", MODEL, "--level", name] if name in EXPORTS else ["generate", MODEL, *OPTIONS[name]]
+    words = (
+        ["export", MODEL, "--level", name]
+        if name in EXPORTS
+        else ["generate", MODEL, *OPTIONS[name]]
+    )
     done = run([ROOT / "strata", *words, "--threads", "1", "-o", folder])
     if done.returncode:
         sys.exit(f"{name}: {done.stderr[-2000:]}")
     if name == "onnxruntime":
         return folder
-    places = [f"-DSTRATA_PYTHON={sys.executable}", f"-DDNNL_ROOT={ROOT / '.venv'}", "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={FLAGS}", "-Wno-dev"]
-    for command in (["cmake", "-S", folder, "-B", folder / "build", *places], ["cmake", "--build", folder / "build"]):
+    places = [
+        f"-DSTRATA_PYTHON={sys.executable}",
+        f"-DDNNL_ROOT={ROOT / '.venv'}",
+        "-DCMAKE_BUILD_TYPE=None",
+        f"-DCMAKE_CXX_FLAGS={FLAGS}",
+        "-Wno-dev",
+    ]
+    for command in (
+        ["cmake", "-S", folder, "-B", folder / "build", *places],
+        ["cmake", "--build", folder / "build"],
+    ):
         done = run(command)
         if done.returncode:
             sys.exit(f"{name}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -57,7 +85,11 @@ def made(name: str, folder: Path) -> Path:
 def command_of(name: str, folder: Path, file: Path) -> list:
     if name == "onnxruntime":
         return [sys.executable, folder / "serve.py", folder, file]
-    return [folder / "build" / "serve", folder, file] if name in EXPORTS else [folder / "build" / "network", "--check" if name == "train" else file]
+    return (
+        [folder / "build" / "serve", folder, file]
+        if name in EXPORTS
+        else [folder / "build" / "network", "--check" if name == "train" else file]
+    )
 
 
 def wrong_tensors(group: str) -> Iterator[tuple[str, Change]]:
@@ -83,7 +115,12 @@ def wrong_tensors(group: str) -> Iterator[tuple[str, Change]]:
     yield "[0, 4]", changed(lambda x: np.zeros((0, 4), "f4"))
     yield "nine dimensions", changed(lambda x: np.zeros((1,) * 9, "f4"))
     yield "no tensor", lambda tensors: {key: value for key, value in tensors.items() if key != name}
-    yield "another name", lambda tensors: {("other" if key == name else key): value for key, value in tensors.items()}
+    yield (
+        "another name",
+        lambda tensors: {
+            ("other" if key == name else key): value for key, value in tensors.items()
+        },
+    )
     if group == "0":
         yield "one tensor more", lambda tensors: tensors | {"extra": np.zeros(3, "f4")}
         yield "a gap between entries", lambda tensors: tensors | {"99/arg0": tensors[name]}
@@ -93,33 +130,82 @@ def wrong_tensors(group: str) -> Iterator[tuple[str, Change]]:
 def wrong_references(reference: dict[str, np.ndarray]) -> Iterator[tuple[str, Change]]:
     """Changes of what else a stored reference holds."""
     for name in [key for key in reference if not key.startswith("input/")]:
-        for what, value in (("longer", lambda x: np.concatenate([x.reshape(-1)] * 9)), ("shorter", lambda x: x.reshape(-1)[:-1]), ("float32", lambda x: x.astype("f4")), ("empty", lambda x: x.reshape(-1)[:0])):
-            yield f"{name} {what}", lambda tensors, name=name, value=value: tensors | {name: np.ascontiguousarray(value(tensors[name]))}
+        for what, value in (
+            ("longer", lambda x: np.concatenate([x.reshape(-1)] * 9)),
+            ("shorter", lambda x: x.reshape(-1)[:-1]),
+            ("float32", lambda x: x.astype("f4")),
+            ("empty", lambda x: x.reshape(-1)[:0]),
+        ):
+            yield (
+                f"{name} {what}",
+                lambda tensors, name=name, value=value: (
+                    tensors | {name: np.ascontiguousarray(value(tensors[name]))}
+                ),
+            )
 
 
 def with_header(data: bytes, change: Callable[[dict], None]) -> bytes:
     """The file with another header before the same tensors."""
     length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
+    header = json.loads(data[8 : 8 + length])
     change(header)
     text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data[8 + length:]
+    return struct.pack("<Q", len(text)) + text + data[8 + length :]
 
 
 def damaged_files(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Files that are not sound, whatever they are for."""
     length = struct.unpack("<Q", data[:8])[0]
-    for size in sorted({0, 1, 7, 8, 9, 8 + length // 2, 8 + length - 1, 8 + length, 8 + length + 1, len(data) // 2, len(data) - 1}):
+    for size in sorted(
+        {
+            0,
+            1,
+            7,
+            8,
+            9,
+            8 + length // 2,
+            8 + length - 1,
+            8 + length,
+            8 + length + 1,
+            len(data) // 2,
+            len(data) - 1,
+        }
+    ):
         yield f"cut to {size} bytes", data[:size]
     yield "a byte more", data + b"\0"
     for size in (0, 1, length - 1, length + 1, len(data), 2**31, 2**63, 2**64 - 1):
         yield f"a header of {size} bytes", struct.pack("<Q", size) + data[8:]
-    for what, place in (("outside", [0, 2**40]), ("far outside", [2**62, 2**62 + 4]), ("backwards", [8, 4]), ("negative", [-4, 4]), ("over another", [4, 8]), ("one number", [0]), ("text", "0"), ("a fraction", [0, 4.5])):
-        yield f"offsets {what}", with_header(data, lambda header, place=place: header[sorted(header)[0]].update(data_offsets=place))
+    for what, place in (
+        ("outside", [0, 2**40]),
+        ("far outside", [2**62, 2**62 + 4]),
+        ("backwards", [8, 4]),
+        ("negative", [-4, 4]),
+        ("over another", [4, 8]),
+        ("one number", [0]),
+        ("text", "0"),
+        ("a fraction", [0, 4.5]),
+    ):
+        yield (
+            f"offsets {what}",
+            with_header(
+                data,
+                lambda header, place=place: header[sorted(header)[0]].update(data_offsets=place),
+            ),
+        )
     for shape in ([2**32, 2**32], [2**62, 4], [-1], [1.5], "4", [10**30], [[1]]):
-        yield f"shape {shape}", with_header(data, lambda header, shape=shape: header[sorted(header)[0]].update(shape=shape))
+        yield (
+            f"shape {shape}",
+            with_header(
+                data, lambda header, shape=shape: header[sorted(header)[0]].update(shape=shape)
+            ),
+        )
     for dtype in ("F33", "", "f32", 5, None):
-        yield f"type {dtype!r}", with_header(data, lambda header, dtype=dtype: header[sorted(header)[0]].update(dtype=dtype))
+        yield (
+            f"type {dtype!r}",
+            with_header(
+                data, lambda header, dtype=dtype: header[sorted(header)[0]].update(dtype=dtype)
+            ),
+        )
     yield "a header without end", struct.pack("<Q", 12) + b'{"a":{"dtype'
     yield "deep brackets", struct.pack("<Q", 100000) + b"[" * 100000
 
@@ -130,7 +216,11 @@ def mutated_files(data: bytes, count: int) -> Iterator[tuple[str, bytes]]:
     for seed in range(count):
         draw, changed = random.Random(seed), bytearray(data)
         for _ in range(draw.randint(1, 8)):
-            changed[draw.randrange(8 + length)] = draw.choice(b'{}[]",:0123456789\\x00\xff') if draw.random() < 0.8 else draw.randrange(256)
+            changed[draw.randrange(8 + length)] = (
+                draw.choice(b'{}[]",:0123456789\\x00\xff')
+                if draw.random() < 0.8
+                else draw.randrange(256)
+            )
         yield f"mutation {seed}", bytes(changed)
 
 
@@ -141,20 +231,37 @@ class Tried:
         self.name, self.counts, self.wrong = name, Counter(), []
 
     def file(self, what: str, words: list, must_refuse: bool = True) -> None:
-        done = run(words, env=os.environ | {"ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1"})
+        done = run(
+            words,
+            env=os.environ
+            | {
+                "ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1"
+            },
+        )
         report = "AddressSanitizer" in done.stderr or done.returncode < 0 or done.returncode > 2
         verdict = "reports" if report else "taken" if done.returncode == 0 else "refused"
         self.counts[verdict] += 1
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        if report or (must_refuse and verdict == "taken") or (verdict == "refused" and not said) or "Traceback" in done.stderr:
-            self.wrong.append(f"{self.name}: {what}: {verdict}, exit code {done.returncode}: {' | '.join(said[-3:])[:400]}")
+        if (
+            report
+            or (must_refuse and verdict == "taken")
+            or (verdict == "refused" and not said)
+            or "Traceback" in done.stderr
+        ):
+            self.wrong.append(
+                f"{self.name}: {what}: {verdict}, exit code {done.returncode}: {' | '.join(said[-3:])[:400]}"
+            )
 
 
 def try_program(name: str, folder: Path, scratch: Path, mutations: int) -> Tried:
     tried = Tried(name)
     checks = name == "train"  # it has no other file of tensors than its batch
     own = folder / "reference.safetensors"
-    right = dict(read_safetensors(own if checks else folder / "test" / "inputs.safetensors" if name in EXPORTS else own))
+    right = dict(
+        read_safetensors(
+            own if checks else folder / "test" / "inputs.safetensors" if name in EXPORTS else own
+        )
+    )
     if not checks and name not in EXPORTS:
         right = {"0/arg0": right["input/arg0"]}
     file = own if checks else scratch / "inputs.safetensors"
@@ -162,9 +269,14 @@ def try_program(name: str, folder: Path, scratch: Path, mutations: int) -> Tried
     words = command_of(name, folder, file)
     tried.file("the right file", words, must_refuse=False)
     if tried.counts["taken"] != 1:
-        tried.wrong.append(f"{name}: the right file is refused, so that nothing was tried: {run(words).stderr.strip()[-400:]}")
+        tried.wrong.append(
+            f"{name}: the right file is refused, so that nothing was tried: {run(words).stderr.strip()[-400:]}"
+        )
         return tried
-    changes = [*wrong_tensors("input" if checks else "0"), *(wrong_references(right) if checks else [])]
+    changes = [
+        *wrong_tensors("input" if checks else "0"),
+        *(wrong_references(right) if checks else []),
+    ]
     for what, change in changes:
         write_safetensors(file, change(right))
         tried.file(what, words)
@@ -192,20 +304,36 @@ def try_reference(tried: Tried, own: Path, words: list) -> None:
 
 
 def try_artefact(tried: Tried, name: str, folder: Path, words: list) -> None:
-    """Weights of other types and shapes, and files of the artefact that are cut short or missing."""
+    """Weights of other types and shapes, and files of the artefact that are cut short or
+    missing."""
     weights = folder / "weights.safetensors"
     if weights.exists():
         right, data = read_safetensors(weights), weights.read_bytes()
         first = sorted(key for key in right if right[key].ndim == 4)[0]
         value = right[first]
-        for what, other in (("type of the same size", value.view("i4")), ("another type", value.astype("f8")), ("larger", np.concatenate([value] * 9)), ("shorter", value[:1]), ("empty", value[:0]), ("flat", value.reshape(-1)), ("missing", None)):
-            write_safetensors(weights, {key: one for key, one in (right | {first: other}).items() if one is not None})
+        for what, other in (
+            ("type of the same size", value.view("i4")),
+            ("another type", value.astype("f8")),
+            ("larger", np.concatenate([value] * 9)),
+            ("shorter", value[:1]),
+            ("empty", value[:0]),
+            ("flat", value.reshape(-1)),
+            ("missing", None),
+        ):
+            write_safetensors(
+                weights,
+                {key: one for key, one in (right | {first: other}).items() if one is not None},
+            )
             tried.file(f"weights: {what}", words)
         for what, damaged in damaged_files(data):
             weights.write_bytes(damaged)
             tried.file(f"weights: {what}", words)
         weights.write_bytes(data)
-    for piece in [folder / one for one in ("package.pt2", "script.pt", "model.xml", "model.bin", "model.onnx") if (folder / one).exists()]:
+    for piece in [
+        folder / one
+        for one in ("package.pt2", "script.pt", "model.xml", "model.bin", "model.onnx")
+        if (folder / one).exists()
+    ]:
         data = piece.read_bytes()
         for size in (0, 1, len(data) // 2, len(data) - 1):
             piece.write_bytes(data[:size])
@@ -219,7 +347,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programs", default=",".join(EXPORTS + GENERATED), help="which of them")
     parser.add_argument("--mutations", type=int, default=60, help="mutated files a program")
-    parser.add_argument("--folder", type=Path, help="where programs are kept between calls (default: a temporary folder)")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="where programs are kept between calls (default: a temporary folder)",
+    )
     chosen = parser.parse_args()
     wrong = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -232,7 +364,10 @@ def main() -> int:
                 made(name, folder)
             tried = try_program(name, folder, Path(temporary), chosen.mutations)
             wrong += tried.wrong
-            print(f"{name:12} {sum(tried.counts.values()):4} files: {tried.counts['refused']:4} refused, {tried.counts['taken']:3} taken, {tried.counts['reports']} reports; {len(tried.wrong)} not as they should be", flush=True)
+            print(
+                f"{name:12} {sum(tried.counts.values()):4} files: {tried.counts['refused']:4} refused, {tried.counts['taken']:3} taken, {tried.counts['reports']} reports; {len(tried.wrong)} not as they should be",
+                flush=True,
+            )
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often does the driver hold against what comes from outside? Prints a Markdown table of counts; exit code 1 if anything did not hold.
+"""How often does the driver hold against what comes from outside? Prints a Markdown table of
+counts; exit code 1 if anything did not hold.
 
-Kills: the driver is ended by SIGKILL at a random moment of a comparison; then the store must be sound, hold at least
-what it held before, be readable, and no worker may live. Answers: a level gives one field of one answer a random wrong
-value; the comparison must end by itself with a state for its row, and the level beside it must be measured.
-Stores: one page of a finished store is damaged, or one cell gets a value that no column has, with right checksums; what
-`show`, `export-data` and `list runs` say is then refused or the same, never other numbers. Bundles: one file of a captured
+Kills: the driver is ended by SIGKILL at a random moment of a comparison; then the store must be
+sound, hold at least
+what it held before, be readable, and no worker may live. Answers: a level gives one field of one
+answer a random wrong
+value; the comparison must end by itself with a state for its row, and the level beside it must be
+measured.
+Stores: one page of a finished store is damaged, or one cell gets a value that no column has, with
+right checksums; what
+`show`, `export-data` and `list runs` say is then refused or the same, never other numbers. Bundles:
+one file of a captured
 network is damaged; it must be noticed, and a level that answers zeros must never be measured.
 Levels are tests/fakes/fake_worker.py, so that a comparison takes seconds."""
+
 from __future__ import annotations
 
 import argparse
@@ -47,9 +54,30 @@ FIELDS = {
     "bye": ["ok", "id"],
 }
 VALUES: list[Any] = [
-    None, True, "x", "measured", -1, 0, 0.5, 1e300, 2**63, 2**64 - 1, 10**19, [], {}, [None], ["x", 1],
-    [-1, -1], [10**18] * 10, {"a": 1}, {"build_ns": "x"}, [[[[]]]], "\ud800", "\u001b[31m", "y" * 100_000,
-]  # fmt: skip
+    None,
+    True,
+    "x",
+    "measured",
+    -1,
+    0,
+    0.5,
+    1e300,
+    2**63,
+    2**64 - 1,
+    10**19,
+    [],
+    {},
+    [None],
+    ["x", 1],
+    [-1, -1],
+    [10**18] * 10,
+    {"a": 1},
+    {"build_ns": "x"},
+    [[[[]]]],
+    "\ud800",
+    "\u001b[31m",
+    "y" * 100_000,
+]
 
 
 class Place:
@@ -59,18 +87,28 @@ class Place:
         self.folder, self.store, self.levels = folder, folder / "strata.db", folder / "levels"
         self.levels.mkdir(parents=True)
         self.environment = os.environ | {
-            "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder),
+            "STRATA_LEVEL_PATH": str(self.levels),
+            "STRATA_CACHE": str(cache),
+            "XDG_DATA_HOME": str(folder),
             "STRATA_SHOW_REFERENCES": "1",  # which the fakes answer with
-        }  # fmt: skip
+        }
 
     def level(self, name: str, rank: int, **script: Any) -> None:
         folder = self.levels / name
         folder.mkdir(exist_ok=True)
         about = {
-            "id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 2, "devices": ["cpu"],
-            "modes": ["infer"], "precisions": ["fp32"], "start": ["{tools_python}", str(FAKE), "{level}/script.json"],
-            "environment": False, "needs": [],
-        }  # fmt: skip
+            "id": name,
+            "title": f"fake {name}",
+            "rank": rank,
+            "language": "python",
+            "api": 2,
+            "devices": ["cpu"],
+            "modes": ["infer"],
+            "precisions": ["fp32"],
+            "start": ["{tools_python}", str(FAKE), "{level}/script.json"],
+            "environment": False,
+            "needs": [],
+        }
         (folder / "script.json").write_text(json.dumps({"name": name} | script), encoding="utf-8")
         (folder / "level.json").write_text(json.dumps(about), encoding="utf-8")
 
@@ -79,9 +117,21 @@ class Place:
 
     def compare(self, budget: str) -> list[str]:
         return self.strata(
-            "compare", MODEL, "--levels", "right,other", "--restarts", "1", "--budget", budget,
-            "--threads", "1", "--timeout", "20s", "--format", "json",
-        )  # fmt: skip
+            "compare",
+            MODEL,
+            "--levels",
+            "right,other",
+            "--restarts",
+            "1",
+            "--budget",
+            budget,
+            "--threads",
+            "1",
+            "--timeout",
+            "20s",
+            "--format",
+            "json",
+        )
 
     def workers(self) -> list[str]:
         found = []
@@ -99,7 +149,8 @@ def stored(store: Path) -> tuple[str, int, int]:
     """What SQLite says of the store's soundness, and how many runs and blocks it holds."""
     if not store.exists():
         return "ok", 0, 0
-    # Read only: another program that writes, if only what a killed driver left in the log, gives pages no checksums.
+    # Read only: another program that writes, if only what a killed driver left in the log, gives
+    # pages no checksums.
     with contextlib.closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
         try:
@@ -114,7 +165,10 @@ def kill_once(place: Place, moment: float) -> list[str]:
     """What did not hold."""
     _, runs, blocks = stored(place.store)
     driver = subprocess.Popen(
-        place.compare("60s"), env=place.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        place.compare("60s"),
+        env=place.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     time.sleep(moment)
     driver.send_signal(signal.SIGKILL)
@@ -132,7 +186,10 @@ def kill_once(place: Place, moment: float) -> list[str]:
         wrong.append("something stored is gone")
     if runs_now:
         shown = subprocess.run(
-            place.strata("show", "last", "--format", "json"), env=place.environment, capture_output=True, check=False
+            place.strata("show", "last", "--format", "json"),
+            env=place.environment,
+            capture_output=True,
+            check=False,
         )
         if shown.returncode != 0:
             wrong.append(f"show ends with {shown.returncode}")
@@ -148,7 +205,12 @@ def answer_once(place: Place, draw: random.Random) -> tuple[str, list[str]]:
     place.level("other", 2, ops={op: trouble})
     try:
         done = subprocess.run(
-            place.compare("1s"), env=place.environment, capture_output=True, text=True, check=False, timeout=120
+            place.compare("1s"),
+            env=place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
     except subprocess.TimeoutExpired:
         return "none", [f"{op} {json.dumps(trouble)[:80]}: no end within 120 s"]
@@ -164,8 +226,11 @@ def answer_once(place: Place, draw: random.Random) -> tuple[str, list[str]]:
     return rows["other"]["state"], wrong
 
 
-def store_once(place: Place, whole: dict[tuple[str, ...], str], draw: random.Random, kind: str) -> Counter[str]:
-    """What the reading commands made of a damaged copy of the store; what did not hold is in it as text."""
+def store_once(
+    place: Place, whole: dict[tuple[str, ...], str], draw: random.Random, kind: str
+) -> Counter[str]:
+    """What the reading commands made of a damaged copy of the store; what did not hold is in it as
+    text."""
     store = place.folder / "damaged.db"
     data = bytearray(place.store.read_bytes())
     how = store_damage.damage_page(data, draw) if kind == "page" else ""
@@ -177,9 +242,13 @@ def store_once(place: Place, whole: dict[tuple[str, ...], str], draw: random.Ran
         done: subprocess.CompletedProcess[str] | None
         try:
             done = subprocess.run(
-                [PROGRAM, *words, "--store", str(store)], env=place.environment, capture_output=True, text=True,
-                check=False, timeout=60,
-            )  # fmt: skip
+                [PROGRAM, *words, "--store", str(store)],
+                env=place.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+            )
         except subprocess.TimeoutExpired:
             done = None
         what = store_damage.verdict(done, right, exact=kind == "page")
@@ -193,17 +262,28 @@ def damage_stores(place: Place, options: argparse.Namespace, draw: random.Random
     """A line of the table for each kind of damage; what did not hold."""
     subprocess.run(place.compare("1s"), env=place.environment, capture_output=True, check=False)
     whole = {}
-    for words in (("show", "last", "--format", "json"), ("export-data", "last", "--format", "json"), ("list", "runs", "--format", "json")):
-        done = subprocess.run(place.strata(*words), env=place.environment, capture_output=True, text=True, check=True)
+    for words in (
+        ("show", "last", "--format", "json"),
+        ("export-data", "last", "--format", "json"),
+        ("list", "runs", "--format", "json"),
+    ):
+        done = subprocess.run(
+            place.strata(*words), env=place.environment, capture_output=True, text=True, check=True
+        )
         whole[words] = done.stdout
     failures = []
     for kind, tries in (("page", options.pages), ("cell", options.cells)):
         found: Counter[str] = Counter()
         for _ in range(tries):
             found += store_once(place, whole, draw, kind)
-        counts = ", ".join(f"{found[what]} {what}" for what in ("refused", "same", "other", "crashed"))
+        counts = ", ".join(
+            f"{found[what]} {what}" for what in ("refused", "same", "other", "crashed")
+        )
         held = found["refused"] + found["same"]
-        print(f"| a {kind} of a store damaged, read by {len(whole)} commands ({counts}) | {tries * len(whole)} | {held} |", flush=True)
+        print(
+            f"| a {kind} of a store damaged, read by {len(whole)} commands ({counts}) | {tries * len(whole)} | {held} |",
+            flush=True,
+        )
         failures += [what for what in found if what.startswith("!")]
     return failures
 
@@ -233,14 +313,24 @@ def damage_file(path: Path, draw: random.Random) -> str:
 def bundle_once(place: Place, cache: Path, draw: random.Random) -> tuple[str, list[str]]:
     """What became of a damaged bundle (noticed, same, refused), and what did not hold."""
     places = [cache / "bundles", cache / "references"]
-    files = sorted(file for folder in places for file in folder.rglob("*") if file.is_file() and file.parent != folder)
+    files = sorted(
+        file
+        for folder in places
+        for file in folder.rglob("*")
+        if file.is_file() and file.parent != folder
+    )
     path = draw.choice(files)
     before = path.read_bytes()
     what = f"{path.name}: {damage_file(path, draw)}"
     unchanged = path.exists() and path.read_bytes() == before
     try:
         done = subprocess.run(
-            place.compare("1s"), env=place.environment, capture_output=True, text=True, check=False, timeout=180
+            place.compare("1s"),
+            env=place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
         )
     except subprocess.TimeoutExpired:
         return "no end", [f"{what}: no end within 180 s"]
@@ -253,8 +343,13 @@ def bundle_once(place: Place, cache: Path, draw: random.Random) -> tuple[str, li
     if rows["other"]["state"] == "measured":
         wrong.append(f"{what}: zeros are measured")
     if rows["right"]["state"] != "measured":
-        wrong.append(f"{what}: the right level is {rows['right']['state']}: {rows['right']['reason']}")
-    return "same" if unchanged else "noticed" if "captured again" in done.stderr else "not noticed", wrong
+        wrong.append(
+            f"{what}: the right level is {rows['right']['state']}: {rows['right']['reason']}"
+        )
+    return (
+        "same" if unchanged else "noticed" if "captured again" in done.stderr else "not noticed",
+        wrong,
+    )
 
 
 def main() -> int:
@@ -280,7 +375,10 @@ def main() -> int:
             proven = Place(Path(folder) / "proven", cache)
             proven.level("right", 1)
             proven.level("other", 2, outputs={"scale": 0.0})
-            subprocess.run(proven.compare("1s"), env=proven.environment, capture_output=True, check=False)  # captures
+            # captures
+            subprocess.run(
+                proven.compare("1s"), env=proven.environment, capture_output=True, check=False
+            )
             ends: Counter[str] = Counter()
             held = 0
             for _ in range(options.bundles):
@@ -289,11 +387,17 @@ def main() -> int:
                 held += not wrong
                 failures += wrong
             counts = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-            print(f"| a file of a bundle damaged ({counts}) | {options.bundles} | {held} |", flush=True)
+            print(
+                f"| a file of a bundle damaged ({counts}) | {options.bundles} | {held} |",
+                flush=True,
+            )
         killed = Place(Path(folder) / "killed", cache)
         for name, rank in (("right", 1), ("other", 2)):
             killed.level(name, rank, helper=True)
-        subprocess.run(killed.compare("1s"), env=killed.environment, capture_output=True, check=False)  # captures
+        # captures
+        subprocess.run(
+            killed.compare("1s"), env=killed.environment, capture_output=True, check=False
+        )
         held = 0
         for _ in range(options.kills):
             wrong = kill_once(killed, draw.uniform(0.05, 8))

@@ -6,6 +6,7 @@ Simulated, by rule and number of restarts: the tables of docs/method.md. Each re
 ln(ratio) of one pair of fresh processes, normal with the level's own standard deviation or in one
 of two states; noise within restarts is left out.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -106,8 +107,11 @@ def main() -> None:
         [name] + [f"{missed(draw, fewest, 0.03, runs):.1f}" for fewest in (3, 4, 6)]
         for name, draw in draws.items()
     ]
-    table("Missed by the 99% interval (%) where --ci-width 3% stops a run",
-          ["sd of a pair", "from 3", "from 4", "from 6"], lines)
+    table(
+        "Missed by the 99% interval (%) where --ci-width 3% stops a run",
+        ["sd of a pair", "from 3", "from 4", "from 6"],
+        lines,
+    )
 
 
 if __name__ == "__main__":

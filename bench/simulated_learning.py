@@ -7,6 +7,7 @@ Each restart gives ln(ratio) of one pair of fresh processes, normal with the lev
 deviation, times a factor that each run draws; noise within restarts is left out. The rule is of
 src/stats; its two constants can be changed here, to see what they do.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -82,8 +83,14 @@ def half_width(values: list[float], earlier: list[float], options: argparse.Name
     return student(round(df + own_df, 2)) * math.sqrt(variance / len(values))
 
 
-def run(sd: float, factor: Factor, earlier: int, effect: float, draw: random.Random,
-        options: argparse.Namespace) -> tuple[bool, bool]:
+def run(
+    sd: float,
+    factor: Factor,
+    earlier: int,
+    effect: float,
+    draw: random.Random,
+    options: argparse.Namespace,
+) -> tuple[bool, bool]:
     """Whether the interval holds the effect, and whether it was found."""
 
     def restarts(mean: float) -> list[float]:
@@ -108,8 +115,11 @@ def main() -> None:
     def share(which: int, sd: float, factor: Factor, earlier: int, effect: float) -> float:
         """Share (%) of runs that hold (0) or find (1) the effect."""
         every = range(options.runs)
-        return 100 * sum(run(sd, factor, earlier, effect, draw, options)[which]
-                         for _ in every) / options.runs
+        return (
+            100
+            * sum(run(sd, factor, earlier, effect, draw, options)[which] for _ in every)
+            / options.runs
+        )
 
     lines = [
         [f"{sd:.2%}", name] + [f"{share(1, sd, factor, earlier, 0):.2f}" for earlier in EARLIER]

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long `list runs` and `show RUN` take in a store of many runs. The runs are made up, of six levels with blocks and
-metrics each; their pages have strata's checksums, so that the program reads them as its own.
+"""How long `list runs` and `show RUN` take in a store of many runs. The runs are made up, of six
+levels with blocks and metrics each; their pages have strata's checksums, so that the program reads
+them as its own.
 
     bench/store_speed.py --runs 5000 --most 0.1
 """
+
 from __future__ import annotations
 
 import argparse
@@ -39,10 +41,16 @@ def fill(made: MadeStore, runs: int) -> list[str]:
         case = made.case(run, model=f"network{number % 50}", batch=1 + number % 8)
         for place, level in enumerate(LEVELS):
             row = made.row(run, case, level)
-            times = struct.pack(f"<{ITERATIONS}q", *(1_000_000 * (9 - place) + 1000 * n for n in range(ITERATIONS)))
+            times = struct.pack(
+                f"<{ITERATIONS}q", *(1_000_000 * (9 - place) + 1000 * n for n in range(ITERATIONS))
+            )
             made.connection.executemany(
                 "INSERT INTO blocks(row_id,restart,round,position,instance,start_ns,wall_ns,latency_ns,check_result) VALUES(?,?,?,?,0,?,?,?,'')",
-                [(row, restart, round_, place, 10**9 * restart + 10**7 * round_, times, times) for restart in range(RESTARTS) for round_ in range(ROUNDS)],
+                [
+                    (row, restart, round_, place, 10**9 * restart + 10**7 * round_, times, times)
+                    for restart in range(RESTARTS)
+                    for round_ in range(ROUNDS)
+                ],
             )
             made.connection.executemany(
                 "INSERT INTO metrics(row_id,pass,name,setting,unit,value,low,high,method) VALUES(?,'time',?,'','ms',?,?,?,'made')",
@@ -54,7 +62,9 @@ def fill(made: MadeStore, runs: int) -> list[str]:
 def make(program: Path, path: Path, runs: int) -> list[str]:
     MadeStore.of_older_version(path).connection.close()
     # brings the schema up to date, and gives the pages room for their checksums
-    subprocess.run([program, "list", "runs", "--store", path], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [program, "list", "runs", "--store", path], check=True, stdout=subprocess.DEVNULL
+    )
     made = MadeStore(sqlite3.connect(path))
     ids = fill(made, runs)
     made.close(path)
@@ -71,7 +81,9 @@ def seconds(program: Path, words: list[str]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=5000)
     parser.add_argument("--most", type=float, default=0.1, help="seconds that a command may take")
     parser.add_argument("--store", type=Path, help="keep the store here, and use it again")
@@ -82,12 +94,22 @@ def main() -> None:
         if not path.exists():
             make(program, path, arguments.runs)
         names = [f"night-{n}" for n in (0, arguments.runs // 2)]
-        print(f"{arguments.runs} runs, {path.stat().st_size / 1e6:.0f} MB; median and slowest of {REPEATS}, s")
+        print(
+            f"{arguments.runs} runs, {path.stat().st_size / 1e6:.0f} MB; median and slowest of {REPEATS}, s"
+        )
         slow = False
-        for words in (["--version"], ["list", "runs"], ["list", "runs", "--limit", "0"], ["show", "last"], *(["show", name] for name in names)):
+        for words in (
+            ["--version"],
+            ["list", "runs"],
+            ["list", "runs", "--limit", "0"],
+            ["show", "last"],
+            *(["show", name] for name in names),
+        ):
             more = [] if words == ["--version"] else ["--store", str(path)]
             took = [seconds(program, [*words, *more]) for _ in range(REPEATS)]
-            print(f"{' '.join(words):24} {statistics.median(took):6.3f} {max(took):6.3f}", flush=True)
+            print(
+                f"{' '.join(words):24} {statistics.median(took):6.3f} {max(took):6.3f}", flush=True
+            )
             slow = slow or ("0" not in words and statistics.median(took) > arguments.most)
     sys.exit(1 if slow else 0)
 

@@ -11,6 +11,7 @@ their processes, so sweeps with any such field are counted too.
 
 Exit code: 0 enough sweeps, 1 a sweep failed, 3 the machine is not idle.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -40,7 +41,8 @@ def make_twins(level: str, folder: Path) -> None:
 
 
 def fields_of(document: Json) -> list[str | None]:
-    """What each field of the maps is: a twin's name, "" without a colour, None where others used the machine or nothing was measured."""
+    """What each field of the maps is: a twin's name, "" without a colour, None where others used
+    the machine or nothing was measured."""
     fields: list[str | None] = []
     for item in (item for section in document["sections"] for item in section["items"]):
         if not item.get("id", "").startswith("fastest"):
@@ -99,8 +101,15 @@ def line_of(name: str, sweeps: list[Json]) -> str:
 
 def summary(sweeps: list[Json]) -> str:
     """A Markdown table: a line a sweep, and one of all."""
-    columns = ["sweep", "fields", "without a result", "coloured", "at most (95%)",
-               "sweeps with any", "minutes"]
+    columns = [
+        "sweep",
+        "fields",
+        "without a result",
+        "coloured",
+        "at most (95%)",
+        "sweeps with any",
+        "minutes",
+    ]
     lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
     lines += [line_of(str(sweep["number"] + 1), [sweep]) for sweep in sweeps]
     lines.append(line_of("all", sweeps))
@@ -109,14 +118,18 @@ def summary(sweeps: list[Json]) -> str:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("output", type=Path, help="folder of sweeps.jsonl and the store; it is continued")
     add("--sweeps", type=int, default=5, help="with earlier ones (%(default)s)")
     add("--level", default="eager", help="that has twins (%(default)s)")
     add("--model", default="mnist_convnet", help="(%(default)s)")
-    add("--grid", default="--batch 1..18 --mode infer,train --threads 1",
-        help="axes of the sweep, as one word (%(default)s: 36 fields)")
+    add(
+        "--grid",
+        default="--batch 1..18 --mode infer,train --threads 1",
+        help="axes of the sweep, as one word (%(default)s: 36 fields)",
+    )
     add("--restarts", type=int, default=3, help="walks of each sweep (%(default)s)")
     add("--point-time", default="3s", help="measured time of a point (%(default)s)")
     add_waiting(parser)
@@ -145,7 +158,11 @@ def main() -> int:
             break
         append(path, sweep)
         sweeps.append(sweep)
-        print(f"sweep {len(sweeps)} of {options.sweeps}: {sweep['seconds']:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"sweep {len(sweeps)} of {options.sweeps}: {sweep['seconds']:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
     print(summary(sweeps))
     return code
 

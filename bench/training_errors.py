@@ -7,7 +7,8 @@ training. A test is `--repeats` pairs of trainings, each with weights and an ord
 verdict is strata's own (`strata_judge_trainings`, which links it). A level's part is played by
 
 - nulls: the same seed with one pixel of each image one ulp larger, on another number of threads,
-  in another memory layout; and, for the widest scatter there is, another seed. Which training of a pair
+  in another memory layout; and, for the widest scatter there is, another seed. Which training of a
+  pair
   is called the reference is drawn, so that the true difference is zero. *different* is false here;
 - a planted difference of exactly the margin: the very pairs of the nulls, to whose level the margin
   is added (or from which it is taken, test by test). Nothing was trained to it: *equivalent* is
@@ -20,6 +21,7 @@ Each finished training is a line of OUTPUT. A second call goes on where the firs
 
 Exit code: 0 all tests are there, 1 some are still missing, 2 another OUTPUT or no program.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -118,7 +120,9 @@ class Net(nn.Module):
         return {name: value.clone() for name, value in self.named_buffers()}
 
     def fingerprint(self) -> str:
-        held = (value.detach().contiguous().numpy().tobytes() for value in self.state_dict().values())
+        held = (
+            value.detach().contiguous().numpy().tobytes() for value in self.state_dict().values()
+        )
         return hashlib.sha256(b"".join(held)).hexdigest()[:16]
 
 
@@ -143,7 +147,9 @@ def digits() -> Data:
     labels = torch.from_numpy(values("labels-idx1-ubyte.gz", 8)).long()
     learnt = images[:TRAIN_IMAGES]
     images = (images - learnt.mean()) / learnt.std()
-    return Data(images[:TRAIN_IMAGES], labels[:TRAIN_IMAGES], images[TRAIN_IMAGES:], labels[TRAIN_IMAGES:])
+    return Data(
+        images[:TRAIN_IMAGES], labels[:TRAIN_IMAGES], images[TRAIN_IMAGES:], labels[TRAIN_IMAGES:]
+    )
 
 
 def with_one_ulp(images: torch.Tensor, seed: int) -> torch.Tensor:
@@ -165,8 +171,9 @@ def train(recipe: Recipe, change: Change, data: Data, seed: int) -> Json:
     images = with_one_ulp(data.train, seed) if change.ulp else data.train
     images = images.contiguous(memory_format=change.layout)
     decay = 0.0 if change.no_weight_decay else recipe.weight_decay
-    optimiser = torch.optim.SGD(net.parameters(), lr=recipe.rate, momentum=recipe.momentum,
-                                weight_decay=decay)
+    optimiser = torch.optim.SGD(
+        net.parameters(), lr=recipe.rate, momentum=recipe.momentum, weight_decay=decay
+    )
     steps = len(images) // recipe.batch
     first_statistics = net.statistics()
     for epoch in range(recipe.epochs):
@@ -175,8 +182,9 @@ def train(recipe: Recipe, change: Change, data: Data, seed: int) -> Json:
             if epoch * steps + step == recipe.epochs * steps // 2 and not change.schedule_stuck:
                 optimiser.param_groups[0]["lr"] = recipe.rate / 10
             optimiser.zero_grad()
-            functional.cross_entropy(net(images[batch]), data.train_labels[batch],
-                                     label_smoothing=change.smoothing).backward()
+            functional.cross_entropy(
+                net(images[batch]), data.train_labels[batch], label_smoothing=change.smoothing
+            ).backward()
             optimiser.step()
         if epoch == 0:
             first_statistics = net.statistics()
@@ -202,7 +210,9 @@ def key_of(line: Json) -> tuple[int, int, str]:
     return line["test"], line["repeat"], line["change"]
 
 
-def train_missing(options: argparse.Namespace, recipe: Recipe, done: set[tuple[int, int, str]]) -> bool:
+def train_missing(
+    options: argparse.Namespace, recipe: Recipe, done: set[tuple[int, int, str]]
+) -> bool:
     """Whether all trainings are there; else time is up."""
     data, began = digits(), time.monotonic()
     cut = not options.output.read_bytes().endswith(b"\n")
@@ -266,9 +276,12 @@ def judge(tests: list[Pairs], margin: float, loss_margin: float, images: int) ->
         }
 
     about = {"margin": margin, "loss_margin": loss_margin, "test_images": images}
-    asked = [json.dumps(about | {who: scores(lines) for who, lines in test.items()}) for test in tests]
-    done = subprocess.run([str(JUDGE)], input="\n".join(asked) + "\n", stdout=subprocess.PIPE,
-                          text=True, check=True)
+    asked = [
+        json.dumps(about | {who: scores(lines) for who, lines in test.items()}) for test in tests
+    ]
+    done = subprocess.run(
+        [str(JUDGE)], input="\n".join(asked) + "\n", stdout=subprocess.PIPE, text=True, check=True
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -291,13 +304,19 @@ def print_table(header: list[str], lines: list[list[str]]) -> None:
         print("| " + " | ".join(line) + " |")
 
 
-def null_line(change: Change, tests: list[Pairs], told: Callable[[list[Pairs]], list[Json]],
-              margins: tuple[float, float]) -> list[str]:
+def null_line(
+    change: Change,
+    tests: list[Pairs],
+    told: Callable[[list[Pairs]], list[Json]],
+    margins: tuple[float, float],
+) -> list[str]:
     alike = [pair for test in tests for pair in zip(test["reference"], test["level"])]
     same = sum(one["weights"] == other["weights"] for one, other in alike)
     null = told(tests)
     signs = [1 if test % 2 else -1 for test in range(len(tests))]
-    moved = [shifted(test, sign * margins[0], sign * margins[1]) for sign, test in zip(signs, tests)]
+    moved = [
+        shifted(test, sign * margins[0], sign * margins[1]) for sign, test in zip(signs, tests)
+    ]
     at_margin = told(moved)
     return [
         change.name,
@@ -311,7 +330,9 @@ def null_line(change: Change, tests: list[Pairs], told: Callable[[list[Pairs]], 
     ]
 
 
-def fault_line(change: Change, tests: list[Pairs], told: Callable[[list[Pairs]], list[Json]]) -> list[str]:
+def fault_line(
+    change: Change, tests: list[Pairs], told: Callable[[list[Pairs]], list[Json]]
+) -> list[str]:
     verdicts = told(tests)
     return [
         change.name,
@@ -331,11 +352,15 @@ def print_rates(settings: Json, lines: list[Json], options: argparse.Namespace) 
         return
     recipe = settings["recipe"]
     accuracies = [line["accuracy"] for by in whole.values() for line in by[REFERENCE.name]]
-    seconds = statistics.median(line["seconds"] for by in whole.values() for line in by[REFERENCE.name])
-    print(f"{len(whole)} tests of {options.repeats} pairs; a training: {recipe['epochs']} epochs in "
-          f"{seconds:.2f} s, test accuracy {statistics.fmean(accuracies):.1%} (sd over seeds "
-          f"{100 * statistics.pstdev(accuracies):.2f} points); margins {100 * options.margin:g} points and a "
-          f"loss of {options.loss_margin:g}; PyTorch {settings['torch']}")
+    seconds = statistics.median(
+        line["seconds"] for by in whole.values() for line in by[REFERENCE.name]
+    )
+    print(
+        f"{len(whole)} tests of {options.repeats} pairs; a training: {recipe['epochs']} epochs in "
+        f"{seconds:.2f} s, test accuracy {statistics.fmean(accuracies):.1%} (sd over seeds "
+        f"{100 * statistics.pstdev(accuracies):.2f} points); margins {100 * options.margin:g} points and a "
+        f"loss of {options.loss_margin:g}; PyTorch {settings['torch']}"
+    )
 
     def told(tests: list[Pairs]) -> list[Json]:
         return judge(tests, options.margin, options.loss_margin, settings["test_images"])
@@ -343,16 +368,38 @@ def print_rates(settings: Json, lines: list[Json], options: argparse.Namespace) 
     nulls, faults = [], []
     for change in CHANGES:
         if change.fault:
-            tests = [{"reference": by[REFERENCE.name], "level": by[change.name]} for by in whole.values()]
+            tests = [
+                {"reference": by[REFERENCE.name], "level": by[change.name]} for by in whole.values()
+            ]
             faults.append(fault_line(change, tests, told))
         else:
             tests = [null_pairs(change, test, by) for test, by in whole.items()]
             nulls.append(null_line(change, tests, told, (options.margin, options.loss_margin)))
-    print_table(["null", "the same to the bit", "sd of a pair (points)", "false *different*, accuracy",
-                 "false *equivalent* at the margin, accuracy", "sd of a pair (loss)", "false *different*, loss",
-                 "false *equivalent* at the margin, loss"], nulls)
-    print_table(["planted fault", "mean difference (points)", "*different*, accuracy", "*equivalent*",
-                 "mean difference (loss)", "*different*, loss", "*equivalent*"], faults)
+    print_table(
+        [
+            "null",
+            "the same to the bit",
+            "sd of a pair (points)",
+            "false *different*, accuracy",
+            "false *equivalent* at the margin, accuracy",
+            "sd of a pair (loss)",
+            "false *different*, loss",
+            "false *equivalent* at the margin, loss",
+        ],
+        nulls,
+    )
+    print_table(
+        [
+            "planted fault",
+            "mean difference (points)",
+            "*different*, accuracy",
+            "*equivalent*",
+            "mean difference (loss)",
+            "*different*, loss",
+            "*equivalent*",
+        ],
+        faults,
+    )
 
 
 def settings_of(recipe: Recipe, options: argparse.Namespace) -> Json:
@@ -365,18 +412,27 @@ def settings_of(recipe: Recipe, options: argparse.Namespace) -> Json:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", type=Path, metavar="OUTPUT", help="a file of finished trainings, a line each")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "output", type=Path, metavar="OUTPUT", help="a file of finished trainings, a line each"
+    )
     parser.add_argument("--tests", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=5, help="pairs of a test")
     parser.add_argument("--epochs", type=int, default=Recipe.epochs)
-    parser.add_argument("--minutes", type=float, default=35, help="ends after so long; call again to go on")
+    parser.add_argument(
+        "--minutes", type=float, default=35, help="ends after so long; call again to go on"
+    )
     parser.add_argument("--margin", type=float, default=0.01, help="of test accuracy, a share")
     parser.add_argument("--loss-margin", type=float, default=0.05)
     options = parser.parse_args()
     if not JUDGE.exists():
-        print(f"{JUDGE} is not built: cmake -DSTRATA_TESTS=ON build/release && "
-              f"cmake --build build/release --target {JUDGE.name}", file=sys.stderr)
+        print(
+            f"{JUDGE} is not built: cmake -DSTRATA_TESTS=ON build/release && "
+            f"cmake --build build/release --target {JUDGE.name}",
+            file=sys.stderr,
+        )
         return 2
     recipe = Recipe(epochs=options.epochs)
     settings = settings_of(recipe, options)
@@ -388,7 +444,11 @@ def main() -> int:
         print(f"{options.output} holds trainings of other settings: {lines[0]}", file=sys.stderr)
         return 2
     complete = train_missing(options, recipe, {key_of(line) for line in lines[1:]})
-    print_rates(settings, [line for line in read(options.output)[1:] if line["test"] < options.tests], options)
+    print_rates(
+        settings,
+        [line for line in read(options.output)[1:] if line["test"] < options.tests],
+        options,
+    )
     return 0 if complete else 1
 
 

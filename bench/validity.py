@@ -13,6 +13,7 @@ effect, as Markdown, with 95% bounds (Clopper-Pearson, one-sided).
 The comparisons of one run share the processes of eager, so that they are not independent.
 Exit code: 0 the time is over, 1 a run failed, 3 the machine is not idle.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -65,8 +66,10 @@ def cost_ns(turns: int) -> float:
     """What so many turns of the extra work take, in a process of its own."""
     done = subprocess.run(
         [python(), str(SLOWED / "extra_work.py"), str(turns)],
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return float(done.stdout)
 
 
@@ -102,8 +105,14 @@ def plant(options: argparse.Namespace, one: Experiment) -> dict[str, int] | None
         name = f"slowed_{percent}"
         turns[name] = max(1, round(percent / 100 * time_ms["estimate"] * 1e6 / turn_ns))
         (folder / name).mkdir(parents=True, exist_ok=True)
-        start = ["/usr/bin/env", f"STRATA_EXTRA_TURNS={turns[name]}",
-                 "{python}", "-m", "strata_sdk", str(SLOWED)]  # fmt: skip
+        start = [
+            "/usr/bin/env",
+            f"STRATA_EXTRA_TURNS={turns[name]}",
+            "{python}",
+            "-m",
+            "strata_sdk",
+            str(SLOWED),
+        ]
         text = json.dumps(about | {"id": name, "start": start})
         (folder / name / "level.json").write_text(text, encoding="utf-8")
     kept.write_text(json.dumps(turns), encoding="utf-8")
@@ -151,8 +160,11 @@ def run_aa(options: argparse.Namespace, _: Experiment, words: list[str]) -> Json
     result = compare(options, [*words, "--levels", ",".join(TWINS), "--aa"], None)
     if result is None:
         return None
-    return result | {"kept": {name: told(row_of(result, name), row_of(result, name)["aa"] or {})
-                              for name in TWINS}}
+    return result | {
+        "kept": {
+            name: told(row_of(result, name), row_of(result, name)["aa"] or {}) for name in TWINS
+        }
+    }
 
 
 RUN: dict[str, Callable[[argparse.Namespace, Experiment, list[str]], Json | None]] = {
@@ -189,7 +201,7 @@ def run_once(options: argparse.Namespace, one: Experiment, busy: float) -> Json 
     }
 
 
-# -- what came of it -------------------------------------------------------------------------------
+# -- what came of it -----------------------------------------------------------------------------
 
 
 def usable(level: Json) -> bool:
@@ -214,7 +226,7 @@ def of_all(values: Iterable[float | None], decimals: int = 2) -> str:
 
 
 def share(hits: int, trials: int, *, at_least: bool) -> str:
-    """"17 of 17 (at least 84%)"."""
+    """ "17 of 17 (at least 84%)"."""
     if not trials:
         return "none"
     bound = 1 - upper_bound(trials - hits, trials) if at_least else upper_bound(hits, trials)
@@ -285,8 +297,11 @@ def power(runs: list[Json]) -> str:
     every: dict[int, list[Json]] = {percent: [] for percent in EFFECTS}
     for case in CASES:
         for percent in EFFECTS:
-            copies = [run["levels"][f"slowed_{percent}"] for run in runs
-                      if run["kind"] == "ab" and run["case"] == case]
+            copies = [
+                run["levels"][f"slowed_{percent}"]
+                for run in runs
+                if run["kind"] == "ab" and run["case"] == case
+            ]
             copies = [level for level in copies if usable(level)]
             every[percent] += copies
             if copies:
@@ -294,9 +309,16 @@ def power(runs: list[Json]) -> str:
     for percent, copies in every.items():
         lines.append(power_line(f"all, {percent}%", copies))
     lines.append(power_line("all", [level for copies in every.values() for level in copies]))
-    columns = ["network, planted", "found", f"found after {ENOUGH_RUNS} runs or more",
-               "inside the interval", "due", "estimated", "half width (99%)",
-               "calibration moved"]  # fmt: skip
+    columns = [
+        "network, planted",
+        "found",
+        f"found after {ENOUGH_RUNS} runs or more",
+        "inside the interval",
+        "due",
+        "estimated",
+        "half width (99%)",
+        "calibration moved",
+    ]
     return table("A/B: eager beside copies that do more work", columns, lines)
 
 
@@ -306,10 +328,19 @@ def visible(runs: list[Json]) -> str:
     lines = []
     for case in CASES:
         of_case = [run["levels"] for run in runs if run["kind"] == "ab" and run["case"] == case]
-        copies = {percent: [levels[f"slowed_{percent}"] for levels in of_case
-                            if learned(levels[f"slowed_{percent}"])] for percent in EFFECTS}
-        found = [percent for percent, some in copies.items() if some
-                 and statistics.fmean(level["verdict"] == "slower" for level in some) >= 0.95]
+        copies = {
+            percent: [
+                levels[f"slowed_{percent}"]
+                for levels in of_case
+                if learned(levels[f"slowed_{percent}"])
+            ]
+            for percent in EFFECTS
+        }
+        found = [
+            percent
+            for percent, some in copies.items()
+            if some and statistics.fmean(level["verdict"] == "slower" for level in some) >= 0.95
+        ]
         every = [level for some in copies.values() for level in some]
         if every:
             printed = of_all(level["smallest_visible_percent"] for level in every)
@@ -344,7 +375,8 @@ def summary(runs: list[Json]) -> str:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("output", type=Path, help="folder of runs.jsonl and the store; it is continued")
     add("--minutes", type=float, default=120, help="after which no run begins (%(default)s)")
@@ -364,8 +396,11 @@ def main() -> int:
     while not options.show and time.monotonic() < end:
         busy = wait_until_idle(options.most_busy, options.patience)
         if busy is None:
-            print(f"the machine did not become idle within {options.patience:.0f} s; "
-                  "run this again to go on", file=sys.stderr)
+            print(
+                f"the machine did not become idle within {options.patience:.0f} s; "
+                "run this again to go on",
+                file=sys.stderr,
+            )
             code = 3
             break
         one = min(EXPERIMENTS, key=lambda kind: sum(same(run, kind) for run in runs))
@@ -376,8 +411,11 @@ def main() -> int:
             break
         append(path, run)
         runs.append(run)
-        print(f"{' '.join(map(str, one))}: {run['seconds']:.0f} s, {len(runs)} runs",
-              file=sys.stderr, flush=True)
+        print(
+            f"{' '.join(map(str, one))}: {run['seconds']:.0f} s, {len(runs)} runs",
+            file=sys.stderr,
+            flush=True,
+        )
     print(summary(runs))
     return code
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extra work of slowed_eager. `extra_work.py TURNS` prints what so many turns take, in ns."""
+
 import statistics
 import sys
 import time

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """slowed_eager: eager that does more work in each iteration, as much as it is told."""
+
 import os
 import sys
 from pathlib import Path

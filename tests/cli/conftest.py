@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The built program with levels that do as they are told, a store and a cache of the test's own."""
+
 from __future__ import annotations
 
 import json
@@ -23,34 +24,94 @@ MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
 
 
 class Strata:
-    """Runs the program in a folder of its own. Levels are added as scripts of tests/fakes/fake_worker.py."""
+    """Runs the program in a folder of its own. Levels are added as scripts of
+    tests/fakes/fake_worker.py."""
 
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder, self.levels, self.store = folder, folder / "levels", folder / "strata.db"
         self.levels.mkdir(parents=True)
         # levels of these tests answer with the references
-        self.environment = os.environ | {"STRATA_SHOW_REFERENCES": "1", "STRATA_ROOT": str(ROOT), "STRATA_LEVEL_PATH": str(self.levels), "STRATA_CACHE": str(cache), "XDG_DATA_HOME": str(folder / "data"),
-                                         "STRATA_TOOLS_PYTHON": os.environ.get("STRATA_TOOLS_PYTHON", sys.executable)} | preloaded.interpreter()
+        self.environment = (
+            os.environ
+            | {
+                "STRATA_SHOW_REFERENCES": "1",
+                "STRATA_ROOT": str(ROOT),
+                "STRATA_LEVEL_PATH": str(self.levels),
+                "STRATA_CACHE": str(cache),
+                "XDG_DATA_HOME": str(folder / "data"),
+                "STRATA_TOOLS_PYTHON": os.environ.get("STRATA_TOOLS_PYTHON", sys.executable),
+            }
+            | preloaded.interpreter()
+        )
 
     def level(self, name: str, *, rank: int = 5, json_fields: dict | None = None, **script) -> None:
         folder = self.levels / name
         folder.mkdir()
-        script = {"name": name, "samples": {"median_ns": 1_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0}} | script
-        about = {"id": name, "title": f"fake {name}", "rank": rank, "language": "python", "api": 2, "devices": ["cpu"], "modes": ["infer"], "precisions": ["fp32"],
-                 "start": [sys.executable, str(FAKE), "{level}/script.json"], "environment": False, "needs": []}
+        script = {
+            "name": name,
+            "samples": {"median_ns": 1_000_000, "jitter": 0.01, "seed": 1, "restart": 0.0},
+        } | script
+        about = {
+            "id": name,
+            "title": f"fake {name}",
+            "rank": rank,
+            "language": "python",
+            "api": 2,
+            "devices": ["cpu"],
+            "modes": ["infer"],
+            "precisions": ["fp32"],
+            "start": [sys.executable, str(FAKE), "{level}/script.json"],
+            "environment": False,
+            "needs": [],
+        }
         (folder / "script.json").write_text(json.dumps(script), encoding="utf-8")
-        (folder / "level.json").write_text(json.dumps(about | (json_fields or {})), encoding="utf-8")
+        (folder / "level.json").write_text(
+            json.dumps(about | (json_fields or {})), encoding="utf-8"
+        )
 
-    def run(self, *arguments: str, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess:
-        return subprocess.run([str(PROGRAM), *arguments], env=self.environment | environment, cwd=self.folder, capture_output=True, text=True, timeout=timeout)
+    def run(
+        self, *arguments: str, timeout: float = 240, **environment: str
+    ) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [str(PROGRAM), *arguments],
+            env=self.environment | environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
 
     def start(self, *arguments: str) -> subprocess.Popen:
-        return subprocess.Popen([str(PROGRAM), *arguments], env=self.environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [str(PROGRAM), *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def arguments(self, *levels: str, restarts: int = 1, budget: str = "1s") -> list[str]:
-        return ["compare", MODEL, "--levels", ",".join(levels), "--restarts", str(restarts), "--budget", budget, "--store", str(self.store), "--order-seed", "7", "--threads", "1"]
+        return [
+            "compare",
+            MODEL,
+            "--levels",
+            ",".join(levels),
+            "--restarts",
+            str(restarts),
+            "--budget",
+            budget,
+            "--store",
+            str(self.store),
+            "--order-seed",
+            "7",
+            "--threads",
+            "1",
+        ]
 
-    def compare(self, *levels: str, more: tuple[str, ...] = (), **keywords) -> tuple[subprocess.CompletedProcess, dict]:
+    def compare(
+        self, *levels: str, more: tuple[str, ...] = (), **keywords
+    ) -> tuple[subprocess.CompletedProcess, dict]:
         """The finished process and the case's rows by level."""
         done = self.run(*self.arguments(*levels, **keywords), "--format", "json", *more)
         assert done.stdout, done.stderr
@@ -59,7 +120,19 @@ class Strata:
 
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
-    longest = ("sweep", "slurm", "cluster", "generate", "plan", "suites", "clients", "tuned", "compare", "setup", "train")
+    longest = (
+        "sweep",
+        "slurm",
+        "cluster",
+        "generate",
+        "plan",
+        "suites",
+        "clients",
+        "tuned",
+        "compare",
+        "setup",
+        "train",
+    )
     place = {f"test_{name}.py": i for i, name in enumerate(longest)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 

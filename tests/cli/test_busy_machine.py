@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said on a machine that others use: no recommendation where they have the cores, and who they are."""
+"""What is said on a machine that others use: no recommendation where they have the cores, and who
+they are."""
+
 from __future__ import annotations
 
 import fcntl
@@ -32,10 +34,27 @@ def samples(median_ns: int, **more) -> dict:
 
 
 def arguments(strata, *levels: str) -> list[str]:
-    return ["compare", MODEL, "--levels", ",".join(levels), "--restarts", "1", "--budget", "1s", "--store", str(strata.store), "--order-seed", "7", "--threads", str(CORES)]
+    return [
+        "compare",
+        MODEL,
+        "--levels",
+        ",".join(levels),
+        "--restarts",
+        "1",
+        "--budget",
+        "1s",
+        "--store",
+        str(strata.store),
+        "--order-seed",
+        "7",
+        "--threads",
+        str(CORES),
+    ]
 
 
-def test_recommends_nothing_in_any_form_where_others_have_the_cores_that_the_threads_need(strata, hogs):
+def test_recommends_nothing_in_any_form_where_others_have_the_cores_that_the_threads_need(
+    strata, hogs
+):
     strata.level("slow", rank=1, **samples(2_000_000))
     strata.level("fast", rank=2, **samples(1_000_000))
     done = strata.run(*arguments(strata, "slow", "fast"))
@@ -45,10 +64,19 @@ def test_recommends_nothing_in_any_form_where_others_have_the_cores_that_the_thr
     assert "W002" in done.stdout and "warning: other programs use" in done.stderr
     for form in ("text", "md", "json"):
         shown = strata.run("show", "last", "--store", str(strata.store), "--format", form).stdout
-        assert "Not reliable: " in shown and "Move to" not in shown and "recommended" not in shown and "./strata export" not in shown, form
+        assert (
+            "Not reliable: " in shown
+            and "Move to" not in shown
+            and "recommended" not in shown
+            and "./strata export" not in shown
+        ), form
     page = strata.folder / "page.html"
-    assert strata.run("report", "last", "--store", str(strata.store), "-o", str(page)).returncode == 0
-    assert "Not reliable: " in page.read_text(encoding="utf-8") and "Move to" not in page.read_text(encoding="utf-8")
+    assert (
+        strata.run("report", "last", "--store", str(strata.store), "-o", str(page)).returncode == 0
+    )
+    assert "Not reliable: " in page.read_text(encoding="utf-8") and "Move to" not in page.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_stores_what_others_used_before_and_while_it_measured(strata, hogs):
@@ -58,7 +86,9 @@ def test_stores_what_others_used_before_and_while_it_measured(strata, hogs):
     assert done.returncode == 0, done.stderr
     case = json.loads(done.stdout)["cases"][0]
     trust = case["trust"]
-    assert trust["others_begin_percent"] > 50 and trust["others_percent"] + trust["host_percent"] > 50, trust
+    assert (
+        trust["others_begin_percent"] > 50 and trust["others_percent"] + trust["host_percent"] > 50
+    ), trust
     assert trust["reliable"] is False and trust["disturbed_blocks"] == trust["blocks"]
     assert (case["headline"]["verdict"], case["headline"]["level"]) == ("not_reliable", None)
     assert {row["ratio"]["verdict"] for row in case["rows"]} <= {"reference", "inconclusive"}
@@ -95,7 +125,9 @@ def test_accuses_no_level_by_a_peak_that_was_measured_beside_others(strata, hogs
     rows = {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}
     assert rows["fast"]["state"] == "measured", rows["fast"]["reason"]
     plausible = certificate_line(rows["fast"], "time is plausible")
-    assert plausible["result"] == "not_checked" and "may be too low" in plausible["detail"], plausible
+    assert plausible["result"] == "not_checked" and "may be too low" in plausible["detail"], (
+        plausible
+    )
 
 
 def test_a_level_that_does_nothing_is_caught_by_a_peak_that_was_once_seen_undisturbed(strata):

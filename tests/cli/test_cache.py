@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`strata cache list|prune|limit`: what lies in the cache, and that nothing else is ever removed."""
+"""`strata cache list|prune|limit`: what lies in the cache, and that nothing else is ever
+removed."""
 
 from __future__ import annotations
 
@@ -14,8 +15,25 @@ import pytest
 
 def captured(batch: int) -> str:
     """A bundle.json."""
-    case = {"model": "net", "mode": "infer", "batch": batch, "inputs": [{"name": "x", "keyword": True, "dtype": "float32", "shape": [batch, 8], "low": None, "high": None}], "precision": "fp32",
-            "device": "cpu", "threads": 1, "seed": 0}
+    case = {
+        "model": "net",
+        "mode": "infer",
+        "batch": batch,
+        "inputs": [
+            {
+                "name": "x",
+                "keyword": True,
+                "dtype": "float32",
+                "shape": [batch, 8],
+                "low": None,
+                "high": None,
+            }
+        ],
+        "precision": "fp32",
+        "device": "cpu",
+        "threads": 1,
+        "seed": 0,
+    }
     return json.dumps({"bundle": 2, "model": {"name": "net"}, "case": case})
 
 
@@ -34,7 +52,9 @@ def filled(strata, tmp_path) -> Path:
         (bundle / "weights.safetensors").write_bytes(b"x" * 2_000_000)
         used = time.time() - days * 86400
         os.utime(bundle / "bundle.json", (used, used))
-    artefact = cache / "artefacts" / "compile-freezing-67ff2877549ce2884c42d68b-9df9955d4deb-23b6a200"
+    artefact = (
+        cache / "artefacts" / "compile-freezing-67ff2877549ce2884c42d68b-9df9955d4deb-23b6a200"
+    )
     artefact.mkdir(parents=True, mode=0o700)
     (artefact / "network.so").write_bytes(b"x" * 1_000_000)
     for folder in (cache, cache / "bundles", cache / "artefacts"):
@@ -54,7 +74,9 @@ def test_lists_captures_by_case_and_artefacts_by_level_with_their_size(strata, f
     assert "3 folders" in strata.run("cache", "list").stderr
 
 
-def test_prunes_what_was_not_used_for_so_long_or_everything_and_nothing_else(strata, filled, tmp_path):
+def test_prunes_what_was_not_used_for_so_long_or_everything_and_nothing_else(
+    strata, filled, tmp_path
+):
     (filled / "headers").mkdir()
     (filled / "bundles" / "notes.txt").write_text("mine")
     (tmp_path / "elsewhere").mkdir()
@@ -78,7 +100,9 @@ def test_references_that_lie_apart_are_counted_and_removed_with_their_capture(st
     assert {row["size"] for row in rows if row["kind"] == "capture"} == {"2.50 MB"}
     done = strata.run("cache", "prune", "--older-than", "3")
     assert "removed 1 folders" in done.stdout and "2.50 MB" in done.stdout
-    assert [path.name for path in (filled / "references").iterdir()] == [path.name for path in (filled / "bundles").iterdir()]
+    assert [path.name for path in (filled / "references").iterdir()] == [
+        path.name for path in (filled / "bundles").iterdir()
+    ]
 
 
 def test_images_of_data_sets_are_listed_by_set_and_removed(strata, filled):
@@ -86,7 +110,9 @@ def test_images_of_data_sets_are_listed_by_set_and_removed(strata, filled):
     folder.mkdir(parents=True)
     (folder / "00000.png").write_bytes(b"x" * 500_000)
     rows = json.loads(strata.run("cache", "list", "--format", "json").stdout)
-    assert [(row["kind"], row["what"], row["size"]) for row in rows if row["kind"] == "images"] == [("images", "mnist", "500 kB")]
+    assert [(row["kind"], row["what"], row["size"]) for row in rows if row["kind"] == "images"] == [
+        ("images", "mnist", "500 kB")
+    ]
     assert strata.run("cache", "prune").returncode == 0
     assert not folder.exists()
 
@@ -111,7 +137,8 @@ def test_a_cache_that_is_not_there_yet_is_empty(strata, tmp_path):
 
 @pytest.fixture
 def shared(filled) -> Path:
-    """The same with a network, whose weights the newer capture and one of three days ago link to."""
+    """The same with a network, whose weights the newer capture and one of three days ago link
+    to."""
     weights = filled / "networks" / "0a1b2c3d4e5f60718293a4b5" / "weights"
     weights.mkdir(parents=True, mode=0o700)
     (filled / "networks").chmod(0o700)
@@ -124,17 +151,35 @@ def shared(filled) -> Path:
     for folder in (middle, filled / "bundles" / f"361bb32b84e492df24d1efa8.{2:016x}"):
         (folder / "weights").mkdir()
         (folder / "weights" / "timed.safetensors").hardlink_to(weights / "timed.safetensors")
-    for path, days in ((middle / "bundle.json", 3), (weights.parent / "network.json", 20), (filled / "artefacts" / "compile-freezing-67ff2877549ce2884c42d68b-9df9955d4deb-23b6a200", 5)):
+    for path, days in (
+        (middle / "bundle.json", 3),
+        (weights.parent / "network.json", 20),
+        (
+            filled
+            / "artefacts"
+            / "compile-freezing-67ff2877549ce2884c42d68b-9df9955d4deb-23b6a200",
+            5,
+        ),
+    ):
         os.utime(path, (time.time() - days * 86400,) * 2)
     return filled
 
 
 def listed(strata) -> dict[str, str]:
-    return {row["what"]: row["size"] for row in json.loads(strata.run("cache", "list", "--format", "json").stdout)}
+    return {
+        row["what"]: row["size"]
+        for row in json.loads(strata.run("cache", "list", "--format", "json").stdout)
+    }
 
 
 def test_weights_that_captures_share_are_counted_once_as_the_networks(strata, shared):
-    assert listed(strata) == {name(1): "2.00 MB", name(2): "2.00 MB", name(3): "500 kB", "compile-freezing": "1.00 MB", "resnet18": "5.00 MB"}
+    assert listed(strata) == {
+        name(1): "2.00 MB",
+        name(2): "2.00 MB",
+        name(3): "500 kB",
+        "compile-freezing": "1.00 MB",
+        "resnet18": "5.00 MB",
+    }
     assert "10.5 MB in all" in strata.run("cache", "list").stderr
     assert list(listed(strata))[1] == "resnet18", "a network is in use as its captures are"
 
@@ -143,12 +188,27 @@ def test_the_limit_removes_what_was_not_used_for_longest_until_the_rest_fits(str
     done = strata.run("cache", "limit", "20MB")
     assert done.returncode == 0 and "removed 0 folders" in done.stdout and len(listed(strata)) == 5
     done = strata.run("cache", "limit", "9MB")
-    assert done.returncode == 0 and "removed 1 folders" in done.stdout and "8.50 MB are left" in done.stdout
+    assert (
+        done.returncode == 0
+        and "removed 1 folders" in done.stdout
+        and "8.50 MB are left" in done.stdout
+    )
     assert name(1) not in listed(strata)
-    assert strata.run("cache", "limit", "7600kB").returncode == 0 and list(listed(strata)) == [name(2), "resnet18", name(3)]
-    assert strata.run("cache", "limit", "7MiB").returncode == 0 and list(listed(strata)) == [name(2), "resnet18"]
+    assert strata.run("cache", "limit", "7600kB").returncode == 0 and list(listed(strata)) == [
+        name(2),
+        "resnet18",
+        name(3),
+    ]
+    assert strata.run("cache", "limit", "7MiB").returncode == 0 and list(listed(strata)) == [
+        name(2),
+        "resnet18",
+    ]
     done = strata.run("cache", "limit", "1MB")
-    assert "removed 2 folders" in done.stdout and "7.00 MB; 0 B are left" in done.stdout and not listed(strata)
+    assert (
+        "removed 2 folders" in done.stdout
+        and "7.00 MB; 0 B are left" in done.stdout
+        and not listed(strata)
+    )
     assert not list((shared / "networks").iterdir()) and not list((shared / "bundles").iterdir())
 
 
@@ -162,6 +222,16 @@ def test_weights_of_a_network_that_is_gone_count_with_the_captures_that_have_the
     assert strata.run("cache", "limit", "3MB").returncode == 0 and not listed(strata)
 
 
-@pytest.mark.parametrize("arguments", [("cache", "limit"), ("cache", "limit", "much"), ("cache", "limit", "-1"), ("cache",), ("cache", "prune", "--older-than", "0"), ("cache", "prune", "--older-than", "x")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cache", "limit"),
+        ("cache", "limit", "much"),
+        ("cache", "limit", "-1"),
+        ("cache",),
+        ("cache", "prune", "--older-than", "0"),
+        ("cache", "prune", "--older-than", "x"),
+    ],
+)
 def test_wrong_usage_is_told(strata, arguments):
     assert strata.run(*arguments).returncode == 2

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All captures of one call of strata are made by one process, which loads PyTorch once."""
+
 from __future__ import annotations
 
 from preloaded import PYTHON
@@ -16,11 +17,28 @@ def test_captures_of_two_precisions_are_made_by_one_process(strata, tmp_path):
     (tmp_path / "net.py").write_text(NETWORK)
     starts = tmp_path / "starts"
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\ncase "$*" in *"-m capture"*) echo "$*" >> "{starts}";; esac\nexec "{PYTHON}" "$@"\n')
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in *"-m capture"*) echo "$*" >> "{starts}";; esac\nexec "{PYTHON}" "$@"\n'
+    )
     python.chmod(0o755)
     strata.environment |= {"STRATA_PYTHON": str(python), "STRATA_CACHE": str(tmp_path / "cache")}
     strata.level("one", rank=1)
-    done = strata.run("compare", f"{tmp_path / 'net.py'}:build", "--precision", "fp32,bf16", "--levels", "one", "--threads", "1", "--restarts", "1", "--budget", "1s", "--store", str(strata.store))
+    done = strata.run(
+        "compare",
+        f"{tmp_path / 'net.py'}:build",
+        "--precision",
+        "fp32,bf16",
+        "--levels",
+        "one",
+        "--threads",
+        "1",
+        "--restarts",
+        "1",
+        "--budget",
+        "1s",
+        "--store",
+        str(strata.store),
+    )
     captures = list((tmp_path / "cache" / "bundles").iterdir())
     assert len(captures) == 2, done.stderr
     assert len(starts.read_text().splitlines()) == 1

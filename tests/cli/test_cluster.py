@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps and trainings in shards: by hand, and on a cluster whose Slurm is a fake (tests/fakes/fake_slurm.py): what is sent, what became of it, what is sent again, one report."""
+"""Sweeps and trainings in shards: by hand, and on a cluster whose Slurm is a fake
+(tests/fakes/fake_slurm.py): what is sent, what became of it, what is sent again, one report."""
+
 from __future__ import annotations
 
 import json
@@ -15,7 +17,21 @@ from test_train import Training
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
 from fake_slurm import FakeSlurm
 
-GRID = ("net.py:build", "--levels", "plain,quick", "--threads", "1", "--batch", "1,2", "--size", "8,10", "--restarts", "3", "--point-time", "1s")
+GRID = (
+    "net.py:build",
+    "--levels",
+    "plain,quick",
+    "--threads",
+    "1",
+    "--batch",
+    "1,2",
+    "--size",
+    "8,10",
+    "--restarts",
+    "3",
+    "--point-time",
+    "1s",
+)
 POINTS = {(batch, size) for batch in ("1", "2") for size in ("8", "10")}
 
 
@@ -56,11 +72,19 @@ def shown(place, store: Path, run: str = "last") -> tuple[dict, dict[str, dict],
     done = place.run("show", run, "--store", str(store), "--format", "json")
     document = json.loads(done.stdout)
     items = [item for section in document["sections"] for item in section["items"]]
-    return document, {item["id"]: item for item in items if "id" in item}, "\n".join(item.get("paragraph", "") for item in items)
+    return (
+        document,
+        {item["id"]: item for item in items if "id" in item},
+        "\n".join(item.get("paragraph", "") for item in items),
+    )
 
 
 def points_of(items: dict[str, dict]) -> list[tuple[str, str]]:
-    return [(row.get("batch", ""), row.get("size", "")) for row in items["points"]["rows"] if row["level"] == "plain"]
+    return [
+        (row.get("batch", ""), row.get("size", ""))
+        for row in items["points"]["rows"]
+        if row["level"] == "plain"
+    ]
 
 
 def ask(store: Path, sql: str) -> list[tuple]:
@@ -75,22 +99,36 @@ def test_shards_by_hand_do_every_point_once_and_are_shown_as_one(place):
     for which in ("1/2", "2/2"):
         done = shard(place, which, "--order-seed", "5")
         assert done.returncode == 0, done.stderr
-    runs = ask(place.store, "SELECT json_extract(settings,'$.shard'), json_extract(settings,'$.cases'), json_extract(settings,'$.parts') FROM runs ORDER BY started, rowid")
+    runs = ask(
+        place.store,
+        "SELECT json_extract(settings,'$.shard'), json_extract(settings,'$.cases'), json_extract(settings,'$.parts') FROM runs ORDER BY started, rowid",
+    )
     assert runs == [("1/2", 2, 4), ("2/2", 2, 4)]
     _, items, words = shown(place, place.store)
     assert sorted(points_of(items)) == sorted(POINTS)
-    assert [row["shard"] for row in items["shards"]["rows"]] == ["1/2", "2/2"] and "points were reached" not in words
+    assert [row["shard"] for row in items["shards"]["rows"]] == [
+        "1/2",
+        "2/2",
+    ] and "points were reached" not in words
     assert items["fastest1"]["labels"] == [["quick", "quick"], ["quick", "quick"]]
     page = place.run("report", "last", "--store", str(place.store), "-o", "page.html")
-    assert page.returncode == 0 and "Who did which part" in (place.folder / "page.html").read_text(encoding="utf-8")
+    assert page.returncode == 0 and "Who did which part" in (place.folder / "page.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_shard_alone_is_shown_as_a_part_and_goes_on_where_it_is(place):
     assert shard(place, "2/3").returncode == 0
     _, items, words = shown(place, place.store)
-    assert len(points_of(items)) == 1 and "1 of 4 points were reached" in words and "no run of shard 1/3, 3/3" in words
+    assert (
+        len(points_of(items)) == 1
+        and "1 of 4 points were reached" in words
+        and "no run of shard 1/3, 3/3" in words
+    )
     again = shard(place, "2/3", "--resume")
-    assert again.returncode == 0 and again.stdout.startswith("shard 2/3 is done: ./strata show "), again
+    assert again.returncode == 0 and again.stdout.startswith("shard 2/3 is done: ./strata show "), (
+        again
+    )
     assert ask(place.store, "SELECT count(*) FROM runs") == [(1,)]
 
 
@@ -99,7 +137,10 @@ def test_a_shard_that_was_measured_twice_counts_once_and_that_is_said(place):
         assert shard(place, "1/4").returncode == 0
     newer = ask(place.store, "SELECT run_id FROM runs ORDER BY started DESC, rowid DESC")[0][0]
     _, items, words = shown(place, place.store)
-    assert len(points_of(items)) == 1 and "1 point was measured more than once; the newer whole one is shown" in words
+    assert (
+        len(points_of(items)) == 1
+        and "1 point was measured more than once; the newer whole one is shown" in words
+    )
     assert items["shards"]["rows"][-1]["run"] == newer
 
 
@@ -112,16 +153,19 @@ def test_a_shard_that_was_cut_off_is_gone_on_with(place):
     assert ask(place.store, "SELECT count(*) FROM run_cases WHERE finished=1") == [(2,)]
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["--shard", "0/2"], ["allowed: 1/2 to 2/2"]),
-    (["--shard", "two"], ["as 2/8"]),
-    (["--shard", "1/5"], ["there are 4 points to split", "--shard 1/4"]),
-    (["--resume"], ["--resume means nothing without --shard"]),
-    (["--partition", "long"], ["--partition means nothing without --on"]),
-    (["--on", "slurm", "--shard", "1/2"], ["exclude each other"]),
-    (["--on", "slrm"], ["--on slrm: unknown", "allowed: slurm"]),
-    (["--on", "slurm", "--nodes", "0"], ["--nodes 0: allowed: 1 to"]),
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--shard", "0/2"], ["allowed: 1/2 to 2/2"]),
+        (["--shard", "two"], ["as 2/8"]),
+        (["--shard", "1/5"], ["there are 4 points to split", "--shard 1/4"]),
+        (["--resume"], ["--resume means nothing without --shard"]),
+        (["--partition", "long"], ["--partition means nothing without --on"]),
+        (["--on", "slurm", "--shard", "1/2"], ["exclude each other"]),
+        (["--on", "slrm"], ["--on slrm: unknown", "allowed: slurm"]),
+        (["--on", "slurm", "--nodes", "0"], ["--nodes 0: allowed: 1 to"]),
+    ],
+)
 def test_what_cannot_be_split_is_refused(place, words, said):
     done = place.run("sweep", *GRID, *words, "--store", str(place.store))
     assert done.returncode == 2 and all(one in done.stderr for one in said), done.stderr
@@ -130,30 +174,74 @@ def test_what_cannot_be_split_is_refused(place, words, said):
 
 def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_all(place, slurm):
     slurm.fate(2, "crash")
-    done = send(place, "--nodes", "3", "--partition", "long", "--constraint", "amd", "--sbatch", "time=2:00:00", "--sbatch", "--mem=0")
+    done = send(
+        place,
+        "--nodes",
+        "3",
+        "--partition",
+        "long",
+        "--constraint",
+        "amd",
+        "--sbatch",
+        "time=2:00:00",
+        "--sbatch",
+        "--mem=0",
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("job 101: 3 of 3 shards of 4 points") and "./strata status" in done.stdout
+    assert (
+        done.stdout.startswith("job 101: 3 of 3 shards of 4 points")
+        and "./strata status" in done.stdout
+    )
     [call] = slurm.calls("sbatch")
-    assert {"--parsable", "--array=1-3", "--exclusive", "--nodes=1", "--partition=long", "--constraint=amd", "--time=2:00:00", "--mem=0"} <= set(call)
+    assert {
+        "--parsable",
+        "--array=1-3",
+        "--exclusive",
+        "--nodes=1",
+        "--partition=long",
+        "--constraint=amd",
+        "--time=2:00:00",
+        "--mem=0",
+    } <= set(call)
     nothing = send(place)
-    assert nothing.returncode == 0 and "nothing to send: all shards are done or under way" in nothing.stdout
+    assert (
+        nothing.returncode == 0
+        and "nothing to send: all shards are done or under way" in nothing.stdout
+    )
     slurm.wait()
     told = place.run("status", "shared folder")
-    assert told.returncode == 1 and "2 of 3 shards done, 1 failed; 3 of 4 points" in told.stdout, told.stdout
-    assert "no such file on this node" in told.stdout and "shard 2 is sent again by the same command" in told.stdout
+    assert told.returncode == 1 and "2 of 3 shards done, 1 failed; 3 of 4 points" in told.stdout, (
+        told.stdout
+    )
+    assert (
+        "no such file on this node" in told.stdout
+        and "shard 2 is sent again by the same command" in told.stdout
+    )
     early = place.run("status", "shared folder", "--merge", "--store", str(place.store))
-    assert early.returncode == 2 and "not done: shard 2" in early.stderr and not place.store.exists()
+    assert (
+        early.returncode == 2 and "not done: shard 2" in early.stderr and not place.store.exists()
+    )
     again = send(place)
     assert again.stdout.startswith("job 102: 1 of 3 shards"), again
     assert "--array=2" in slurm.calls("sbatch")[-1]
     slurm.wait()
     whole = status(place)
     assert whole["whole"] and whole["missing"] == [] and (whole["done"], whole["parts"]) == (4, 4)
-    assert [one["node"] for one in whole["shards"]] == ["n1", "n2", "n3"] and {one["state"] for one in whole["shards"]} == {"finished"}
+    assert [one["node"] for one in whole["shards"]] == ["n1", "n2", "n3"] and {
+        one["state"] for one in whole["shards"]
+    } == {"finished"}
     third = send(place)
-    assert third.returncode == 0 and "nothing to send: all shards are done" in third.stdout and len(slurm.calls("sbatch")) == 2
+    assert (
+        third.returncode == 0
+        and "nothing to send: all shards are done" in third.stdout
+        and len(slurm.calls("sbatch")) == 2
+    )
     merged = place.run("status", "shared folder", "--merge", "--store", str(place.store))
-    assert merged.returncode == 0 and "3 runs copied into" in merged.stdout and "./strata show " in merged.stdout, merged
+    assert (
+        merged.returncode == 0
+        and "3 runs copied into" in merged.stdout
+        and "./strata show " in merged.stdout
+    ), merged
     _, items, words = shown(place, place.store)
     assert sorted(points_of(items)) == sorted(POINTS) and "measured more than once" not in words
     assert {row["machine"] for row in items["points"]["rows"]} == {"n1", "n2", "n3"}
@@ -172,7 +260,9 @@ def test_a_node_that_vanishes_costs_the_point_that_it_was_at_and_nothing_else(pl
     assert states(place) == ["finished", "finished"]
     assert ask(store, "SELECT run_id FROM runs") == [(kept["run"],)], "it went on with its run"
     assert ask(store, "SELECT count(*), sum(finished) FROM run_cases") == [(2, 2)]
-    assert "continuing run " + kept["run"] in (place.folder / "shared folder" / "shard-1.log").read_text(encoding="utf-8")
+    assert "continuing run " + kept["run"] in (
+        place.folder / "shared folder" / "shard-1.log"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(place, slurm):
@@ -186,19 +276,30 @@ def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(pl
     told = place.run("status", "shared folder")
     assert told.returncode == 1 and "shards 1-2 are sent again" in told.stdout, told.stdout
     elsewhere = place.run("status", "shared folder", PATH="/nowhere")
-    assert elsewhere.returncode == 1 and "squeue is not on PATH" in elsewhere.stdout and "unknown" in elsewhere.stdout and "sent again" not in elsewhere.stdout
+    assert (
+        elsewhere.returncode == 1
+        and "squeue is not on PATH" in elsewhere.stdout
+        and "unknown" in elsewhere.stdout
+        and "sent again" not in elsewhere.stdout
+    )
     unasked = send(place, "--nodes", "2")
     assert "job 102: 2 of 2 shards" in unasked.stdout
     slurm.wait()
     place.environment["PATH"] = "/nowhere"
     blind = send(place)
-    assert blind.returncode == 3 and "is not known" in blind.stderr and "nothing was sent" in blind.stderr
+    assert (
+        blind.returncode == 3
+        and "is not known" in blind.stderr
+        and "nothing was sent" in blind.stderr
+    )
 
 
 def test_without_a_number_of_nodes_there_are_as_many_shards_as_the_partition_has(place, slurm):
     done = send(place, "--dry-run", "--partition", "short")
     assert done.returncode == 0 and "would send 3 of 3 shards of 4 points" in done.stdout, done
-    assert slurm.calls("sinfo") == [["--noheader", "--format=%D", "--partition=short"]] and not slurm.calls("sbatch")
+    assert slurm.calls("sinfo") == [
+        ["--noheader", "--format=%D", "--partition=short"]
+    ] and not slurm.calls("sbatch")
     assert "would send 4 of 4 shards" in send(place, "--dry-run", "--nodes", "9").stdout
     assert not (place.folder / "shared folder").exists()
 
@@ -206,7 +307,11 @@ def test_without_a_number_of_nodes_there_are_as_many_shards_as_the_partition_has
 def test_what_slurm_refuses_is_shown_and_nothing_is_kept_as_sent(place, slurm):
     slurm.refuse("invalid partition specified: long")
     done = send(place, "--nodes", "2", "--partition", "long")
-    assert done.returncode == 3 and "sbatch refuses the job" in done.stderr and "invalid partition specified: long" in done.stderr
+    assert (
+        done.returncode == 3
+        and "sbatch refuses the job" in done.stderr
+        and "invalid partition specified: long" in done.stderr
+    )
     told = place.run("status", "shared folder")
     assert told.returncode == 2 and "nothing was sent" in told.stderr
 
@@ -214,7 +319,11 @@ def test_what_slurm_refuses_is_shown_and_nothing_is_kept_as_sent(place, slurm):
 def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(place, slurm):
     (place.folder / "file").write_text("", encoding="utf-8")
     done = send(place, "--nodes", "2", folder="file/sub")
-    assert done.returncode == 2 and "cannot be written" in done.stderr and "--folder DIR" in done.stderr
+    assert (
+        done.returncode == 2
+        and "cannot be written" in done.stderr
+        and "--folder DIR" in done.stderr
+    )
     slurm.fate(1, "crash")
     assert send(place, "--nodes", "1").returncode == 0
     slurm.wait()
@@ -225,9 +334,17 @@ def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(place, s
 
 
 def test_a_machine_without_slurm_says_what_to_do_by_hand(place):
-    done = place.run("sweep", *GRID, "--on", "slurm", "--nodes", "2", "--folder", "f", PATH="/nowhere")
-    assert done.returncode == 3 and "sbatch is not on PATH" in done.stderr and "--shard 1/N" in done.stderr, done.stderr
-    wrong = place.run("sweep", *GRID[:1], "--levels", "plian", "--on", "slurm", "--nodes", "2", "--folder", "f")
+    done = place.run(
+        "sweep", *GRID, "--on", "slurm", "--nodes", "2", "--folder", "f", PATH="/nowhere"
+    )
+    assert (
+        done.returncode == 3
+        and "sbatch is not on PATH" in done.stderr
+        and "--shard 1/N" in done.stderr
+    ), done.stderr
+    wrong = place.run(
+        "sweep", *GRID[:1], "--levels", "plian", "--on", "slurm", "--nodes", "2", "--folder", "f"
+    )
     assert wrong.returncode == 2 and "did you mean 'plain'" in wrong.stderr
 
 
@@ -236,14 +353,19 @@ def test_what_is_under_way_can_be_cancelled(place, slurm):
     assert send(place, "--nodes", "1").returncode == 0
     slurm.wait()
     done = place.run("status", "shared folder", "--cancel")
-    assert done.returncode == 0 and "0 shards cancelled" in done.stdout and not slurm.calls("scancel")
+    assert (
+        done.returncode == 0 and "0 shards cancelled" in done.stdout and not slurm.calls("scancel")
+    )
     (slurm.folder / "jobs" / "101" / "1").write_text("RUNNING|n1", encoding="utf-8")
     done = place.run("status", "shared folder", "--cancel")
     assert done.returncode == 0 and slurm.calls("scancel") == [["101_1"]]
 
 
 def test_a_suite_cannot_say_that_it_is_split(place):
-    (place.folder / "s.toml").write_text('title = "t"\n[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nshard = "1/2"\n', encoding="utf-8")
+    (place.folder / "s.toml").write_text(
+        'title = "t"\n[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nshard = "1/2"\n',
+        encoding="utf-8",
+    )
     done = place.run("run", "s.toml", "--dry-run")
     assert done.returncode == 2 and "shard is not an option of entries" in done.stderr
 
@@ -255,9 +377,33 @@ def training(tmp_path):
 
 def test_repeats_of_a_training_need_one_seed_to_be_split(training):
     training.level("one", rank=1)
-    done = training.run("train", "net", "--dataset", "digits", "--repeats", "2", "--shard", "1/2", "--store", str(training.store))
+    done = training.run(
+        "train",
+        "net",
+        "--dataset",
+        "digits",
+        "--repeats",
+        "2",
+        "--shard",
+        "1/2",
+        "--store",
+        str(training.store),
+    )
     assert done.returncode == 2 and "--order-seed" in done.stderr
-    done = training.run("train", "net", "--dataset", "digits", "--repeats", "2", "--shard", "1/3", "--order-seed", "1", "--store", str(training.store))
+    done = training.run(
+        "train",
+        "net",
+        "--dataset",
+        "digits",
+        "--repeats",
+        "2",
+        "--shard",
+        "1/3",
+        "--order-seed",
+        "1",
+        "--store",
+        str(training.store),
+    )
     assert done.returncode == 2 and "there are 2 repeats to split" in done.stderr
 
 
@@ -267,12 +413,36 @@ def test_repeats_of_a_training_are_sent_with_one_seed_for_all(training, tmp_path
     training.level("one", rank=1)
     for task in (1, 2):
         fake.fate(task, "crash")
-    done = training.run("train", "net", "--dataset", "digits", "--repeats", "3", "--on", "slurm", "--nodes", "2", "--folder", "f")
-    assert done.returncode == 0 and done.stdout.startswith("job 101: 2 of 2 shards of 3 repeats"), done
+    done = training.run(
+        "train",
+        "net",
+        "--dataset",
+        "digits",
+        "--repeats",
+        "3",
+        "--on",
+        "slurm",
+        "--nodes",
+        "2",
+        "--folder",
+        "f",
+    )
+    assert done.returncode == 0 and done.stdout.startswith("job 101: 2 of 2 shards of 3 repeats"), (
+        done
+    )
     script = (training.folder / "f" / "task.sh").read_text(encoding="utf-8")
-    seed = json.loads((training.folder / "f" / "split.json").read_text(encoding="utf-8"))["order_seed"]
-    assert f'train net --dataset digits --repeats 3 --order-seed {seed} --shard "$task/2" --resume --store "$shard.db"' in script
+    seed = json.loads((training.folder / "f" / "split.json").read_text(encoding="utf-8"))[
+        "order_seed"
+    ]
+    assert (
+        f'train net --dataset digits --repeats 3 --order-seed {seed} --shard "$task/2" --resume --store "$shard.db"'
+        in script
+    )
     assert "--on" not in script and "STRATA_WORKER" not in script
     fake.wait()
     told = training.run("status", "f")
-    assert told.returncode == 1 and "0 of 3 repeats" in told.stdout and "shards 1-2 are sent again" in told.stdout
+    assert (
+        told.returncode == 1
+        and "0 of 3 repeats" in told.stdout
+        and "shards 1-2 are sent again" in told.stdout
+    )

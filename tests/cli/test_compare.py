@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`strata compare` from end to end with fake levels: ratios, states, exit codes, interruption, a killed driver."""
+"""`strata compare` from end to end with fake levels: ratios, states, exit codes, interruption, a
+killed driver."""
+
 from __future__ import annotations
 
 import json
@@ -44,10 +46,16 @@ def test_any_level_can_be_the_one_that_others_are_compared_with(strata):
     done, result = strata.compare("slow", "fast", more=("--reference", "fast"))
     assert done.returncode == 0, done.stderr
     rows = rows_of(result)
-    assert rows["fast"]["ratio"]["verdict"] == "reference" and rows["slow"]["ratio"]["value"] == pytest.approx(0.5, rel=0.03)
+    assert rows["fast"]["ratio"]["verdict"] == "reference" and rows["slow"]["ratio"][
+        "value"
+    ] == pytest.approx(0.5, rel=0.03)
     assert result["cases"][0]["headline"]["verdict"] == "stay"
     done = strata.run(*strata.arguments("slow", "fast"), "--reference", "fats")
-    assert done.returncode == 2 and "--reference fats: no such level is compared; there are slow, fast" in done.stderr and "did you mean fast?" in done.stderr
+    assert (
+        done.returncode == 2
+        and "--reference fats: no such level is compared; there are slow, fast" in done.stderr
+        and "did you mean fast?" in done.stderr
+    )
 
 
 def test_does_not_claim_a_difference_that_is_not_there(strata):
@@ -63,7 +71,12 @@ def test_a_level_with_other_outputs_is_unequal_and_has_no_number(strata):
     strata.level("wrong", rank=2, outputs={"scale": 1.01})
     done, result = strata.compare("right", "wrong")
     row = rows_of(result)["wrong"]
-    assert (done.returncode, row["state"], row["end_to_end_ms"], row["ratio"]) == (1, "unequal", None, None)
+    assert (done.returncode, row["state"], row["end_to_end_ms"], row["ratio"]) == (
+        1,
+        "unequal",
+        None,
+        None,
+    )
     assert rows_of(result)["right"]["state"] == "measured"
     assert "output" in row["reason"]
 
@@ -82,10 +95,20 @@ def test_a_level_that_is_right_before_it_is_timed_and_wrong_while_it_is_gets_no_
     strata.level("wrong", rank=2, outputs={"scale": 1.01, "only_in": "measure"})
     done, result = strata.compare("right", "wrong")
     row = rows_of(result)["wrong"]
-    assert (done.returncode, row["state"], row["end_to_end_ms"], row["ratio"]) == (1, "unequal", None, None)
+    assert (done.returncode, row["state"], row["end_to_end_ms"], row["ratio"]) == (
+        1,
+        "unequal",
+        None,
+        None,
+    )
     assert row["reason"].startswith("while timing: ")
     with sqlite3.connect(strata.store) as store:  # the block that gave it away is kept, with why
-        assert [check for (check,) in store.execute("SELECT check_result FROM blocks WHERE check_result LIKE 'while timing%'")] == [row["reason"]]
+        assert [
+            check
+            for (check,) in store.execute(
+                "SELECT check_result FROM blocks WHERE check_result LIKE 'while timing%'"
+            )
+        ] == [row["reason"]]
 
 
 def test_weights_that_are_baked_in_are_named(strata):
@@ -96,16 +119,31 @@ def test_weights_that_are_baked_in_are_named(strata):
     assert row["state"] == "unequal" and "weights" in row["reason"]
 
 
-@pytest.mark.parametrize(("ops", "state", "word"), [
-    ({"load": {"signal": 11}}, "crashed", "SIGSEGV"),
-    ({"measure": {"signal": 6, "after": 2}}, "crashed", "SIGABRT"),
-    ({"load": {"exit": 3}}, "crashed", "3"),
-    ({"prove": {"junk": "hello"}}, "failed", "hello"),
-    ({"measure": {"id": 99}}, "failed", "99"),
-    ({"load": {"error": {"code": "out_of_memory", "what": "no memory for it", "hint": ""}}}, "out_of_memory", "no memory for it"),
-    ({"load": {"error": {"code": "unsupported", "what": "no such operation: foo", "hint": ""}}}, "unsupported", "foo"),
-    ({"measure": {"answer": {"wall_ns": []}}}, "failed", "wall_ns"),
-])
+@pytest.mark.parametrize(
+    ("ops", "state", "word"),
+    [
+        ({"load": {"signal": 11}}, "crashed", "SIGSEGV"),
+        ({"measure": {"signal": 6, "after": 2}}, "crashed", "SIGABRT"),
+        ({"load": {"exit": 3}}, "crashed", "3"),
+        ({"prove": {"junk": "hello"}}, "failed", "hello"),
+        ({"measure": {"id": 99}}, "failed", "99"),
+        (
+            {"load": {"error": {"code": "out_of_memory", "what": "no memory for it", "hint": ""}}},
+            "out_of_memory",
+            "no memory for it",
+        ),
+        (
+            {
+                "load": {
+                    "error": {"code": "unsupported", "what": "no such operation: foo", "hint": ""}
+                }
+            },
+            "unsupported",
+            "foo",
+        ),
+        ({"measure": {"answer": {"wall_ns": []}}}, "failed", "wall_ns"),
+    ],
+)
 def test_a_worker_that_goes_wrong_costs_its_row_and_no_other(strata, ops, state, word):
     strata.level("right", rank=1)
     strata.level("wrong", rank=2, ops=ops)
@@ -122,11 +160,17 @@ def test_a_worker_that_hangs_is_timed_out(strata):
     strata.level("right", rank=1)
     strata.level("hangs", rank=2, ops={"prove": {"hang": True}})
     done, result = strata.compare("right", "hangs", more=("--timeout", "3s"))
-    assert (rows_of(result)["hangs"]["state"], rows_of(result)["right"]["state"], done.returncode) == ("timeout", "measured", 1)
+    assert (
+        rows_of(result)["hangs"]["state"],
+        rows_of(result)["right"]["state"],
+        done.returncode,
+    ) == ("timeout", "measured", 1)
 
 
 def test_what_a_level_says_that_it_is_doing_is_shown_with_its_name(strata):
-    strata.level("slow", rank=1, ops={"load": {"progress": ["compiling 1 of 2", "compiling 2 of 2"]}})
+    strata.level(
+        "slow", rank=1, ops={"load": {"progress": ["compiling 1 of 2", "compiling 2 of 2"]}}
+    )
     done, result = strata.compare("slow")
     assert rows_of(result)["slow"]["state"] == "measured"
     assert "slow: compiling 1 of 2" in done.stderr and "slow: compiling 2 of 2" in done.stderr
@@ -136,14 +180,20 @@ def test_a_worker_of_another_protocol_version_is_refused(strata):
     strata.level("right", rank=1)
     strata.level("old", rank=2, api=1)
     _, result = strata.compare("right", "old")
-    assert rows_of(result)["old"]["state"] == "unavailable" and "version 1" in rows_of(result)["old"]["reason"]
+    assert (
+        rows_of(result)["old"]["state"] == "unavailable"
+        and "version 1" in rows_of(result)["old"]["reason"]
+    )
 
 
 def test_a_debug_build_is_timed_only_when_asked_for(strata):
     strata.level("debug", rank=1, build="debug")
     strata.level("right", rank=2)
     _, result = strata.compare("debug", "right")
-    assert rows_of(result)["debug"]["state"] == "unavailable" and "debug" in rows_of(result)["debug"]["reason"]
+    assert (
+        rows_of(result)["debug"]["state"] == "unavailable"
+        and "debug" in rows_of(result)["debug"]["reason"]
+    )
     _, result = strata.compare("debug", "right", more=("--allow-debug",))
     assert rows_of(result)["debug"]["state"] == "measured"
 
@@ -162,7 +212,10 @@ def test_restarts_that_do_not_agree_are_warned_of(strata):
     (warning,) = [warning for warning in result["warnings"] if warning["id"] == "W007"]
     assert "moody" in warning["what"] and "steady" not in warning["what"]
     ratios = [math.log(ratio) for ratio in rows_of(result)["moody"]["ratio"]["by_restart"]]
-    assert f"moody: {100 * statistics.stdev(ratios):.1f}% between restarts, 2.1% assumed" in warning["what"]
+    assert (
+        f"moody: {100 * statistics.stdev(ratios):.1f}% between restarts, 2.1% assumed"
+        in warning["what"]
+    )
     assert "disturbed" not in warning["what"], "the other cause does not hold"
 
 
@@ -171,7 +224,11 @@ def test_a_level_whose_restarts_part_is_not_called_faster(strata):
     strata.level("moody", rank=2, **samples(1_000_000, restart=0.1))
     _, result = strata.compare("steady", "moody", restarts=4)
     ratio = rows_of(result)["moody"]["ratio"]
-    assert ratio["rests_on"] == "restarts" and ratio["verdict"] == "inconclusive" and len(ratio["by_restart"]) == 4
+    assert (
+        ratio["rests_on"] == "restarts"
+        and ratio["verdict"] == "inconclusive"
+        and len(ratio["by_restart"]) == 4
+    )
 
 
 def test_a_run_learns_from_those_before_it_how_much_restarts_part_and_keeps_what_it_learned(strata):
@@ -182,24 +239,43 @@ def test_a_run_learns_from_those_before_it_how_much_restarts_part_and_keeps_what
     for _ in range(2):
         strata.compare("slow", "fast", restarts=4)
     # whether this machine is quiet now is not what is tested
-    assert store_damage.rewrite(strata.store, "UPDATE run_cases SET trust=json_remove(trust,'$.load')") == 3
+    assert (
+        store_damage.rewrite(strata.store, "UPDATE run_cases SET trust=json_remove(trust,'$.load')")
+        == 3
+    )
     _, last = strata.compare("slow", "fast", restarts=4)
     ratio = rows_of(last)["fast"]["ratio"]
-    assert ratio["rests_on"] == "learned" and (ratio["learned"]["runs"], ratio["learned"]["restarts"]) == (3, 12), ratio
+    assert ratio["rests_on"] == "learned" and (
+        ratio["learned"]["runs"],
+        ratio["learned"]["restarts"],
+    ) == (3, 12), ratio
     assert 0.1 < ratio["learned"]["process_effect_percent"] < 1.5
     strata.compare("slow", "fast", restarts=4)
-    shown = json.loads(strata.run("show", last["run"]["id"], "--store", str(strata.store), "--format", "json").stdout)
+    shown = json.loads(
+        strata.run(
+            "show", last["run"]["id"], "--store", str(strata.store), "--format", "json"
+        ).stdout
+    )
     assert rows_of(shown)["fast"]["ratio"] == ratio, "what comes later changes nothing"
-    text = " ".join(strata.run("show", last["run"]["id"], "--store", str(strata.store)).stdout.split())
-    assert f"(learned from {ratio['learned']['restarts']} restarts in {ratio['learned']['runs']} earlier runs)" in text
+    text = " ".join(
+        strata.run("show", last["run"]["id"], "--store", str(strata.store)).stdout.split()
+    )
+    assert (
+        f"(learned from {ratio['learned']['restarts']} restarts in {ratio['learned']['runs']} earlier runs)"
+        in text
+    )
 
 
 def test_after_two_restarts_it_is_said_how_many_an_unsteady_level_would_take(strata):
     strata.level("steady", rank=1)
     strata.level("moody", rank=2, **samples(1_000_000, restart=0.4))
     done, _ = strata.compare("steady", "moody", restarts=3)
-    (line,) = [line for line in done.stderr.splitlines() if "would give an interval of +-5%" in line]
-    assert re.search(r"moody: [0-9.]+% between its first restarts: (about [0-9]+|over 10,000) restarts", line), line
+    (line,) = [
+        line for line in done.stderr.splitlines() if "would give an interval of +-5%" in line
+    ]
+    assert re.search(
+        r"moody: [0-9.]+% between its first restarts: (about [0-9]+|over 10,000) restarts", line
+    ), line
 
 
 def test_one_restart_claims_only_what_no_process_effect_explains_and_says_so(strata):
@@ -208,10 +284,18 @@ def test_one_restart_claims_only_what_no_process_effect_explains_and_says_so(str
     strata.level("fast", rank=3, **samples(1_000_000))
     _, result = strata.compare("slow", "faster", "fast", restarts=1)
     rows = rows_of(result)
-    assert [rows[name]["ratio"]["verdict"] for name in ("faster", "fast")] == ["inconclusive", "faster"]
-    assert rows["fast"]["ratio"]["rests_on"] == "most" and result["cases"][0]["trust"]["restarts"] == 1
+    assert [rows[name]["ratio"]["verdict"] for name in ("faster", "fast")] == [
+        "inconclusive",
+        "faster",
+    ]
+    assert (
+        rows["fast"]["ratio"]["rests_on"] == "most" and result["cases"][0]["trust"]["restarts"] == 1
+    )
     shown = " ".join(strata.run("show", "last", "--store", str(strata.store)).stdout.split())
-    assert "1 restart (fewer than 3 show no spread of their own: 10% between processes is assumed)" in shown
+    assert (
+        "1 restart (fewer than 3 show no spread of their own: 10% between processes is assumed)"
+        in shown
+    )
 
 
 def test_the_progress_of_a_restart_shows_that_restarts_numbers(strata):
@@ -220,8 +304,13 @@ def test_the_progress_of_a_restart_shows_that_restarts_numbers(strata):
     done, result = strata.compare("steady", "moody", restarts=3)
     said = re.findall(r"restart (\d) of 3:.* moody ([0-9.]+) ms", done.stderr)
     blocks = rows_of(result)["moody"]["blocks"]
-    seen = [statistics.median(block["median_ms"] for block in blocks if block["restart"] == restart) for restart in range(3)]
-    assert [float(ms) for _, ms in said] == [pytest.approx(ms, rel=0.02) for ms in seen] and max(seen) > 1.1 * min(seen)
+    seen = [
+        statistics.median(block["median_ms"] for block in blocks if block["restart"] == restart)
+        for restart in range(3)
+    ]
+    assert [float(ms) for _, ms in said] == [pytest.approx(ms, rel=0.02) for ms in seen] and max(
+        seen
+    ) > 1.1 * min(seen)
 
 
 def test_aa_runs_every_level_against_itself(strata):
@@ -249,7 +338,9 @@ def test_a_run_is_stored_shown_listed_and_exported(strata):
     assert strata.run("report", run, "--store", str(strata.store), "-o", str(page)).returncode == 0
     assert "<html" in page.read_text(encoding="utf-8")[:2000]
     for style, word in (("md", "|"), ("csv", "one"), ("text", "Trust")):
-        assert word in strata.run("show", run, "--format", style, "--store", str(strata.store)).stdout
+        assert (
+            word in strata.run("show", run, "--format", style, "--store", str(strata.store)).stdout
+        )
 
 
 def test_pages_beside_the_store_share_one_script_and_one_that_is_passed_on_carries_it(strata):
@@ -259,17 +350,28 @@ def test_pages_beside_the_store_share_one_script_and_one_that_is_passed_on_carri
     reports = strata.store.parent / "reports"
     pages, (script,) = list(reports.glob("*.html")), reports.glob("plotly-*.min.js")
     assert len(pages) == 2 and all(page.stat().st_size < 300_000 for page in pages)
-    assert all(f'<script src="{script.name}"></script>' in page.read_text(encoding="utf-8") for page in pages)
+    assert all(
+        f'<script src="{script.name}"></script>' in page.read_text(encoding="utf-8")
+        for page in pages
+    )
     alone = strata.folder / "alone.html"
-    assert strata.run("report", "first", "--store", str(strata.store), "-o", str(alone)).returncode == 0
-    assert " src=" not in alone.read_text(encoding="utf-8").split("<script", 1)[0] and alone.stat().st_size > script.stat().st_size
+    assert (
+        strata.run("report", "first", "--store", str(strata.store), "-o", str(alone)).returncode
+        == 0
+    )
+    assert (
+        " src=" not in alone.read_text(encoding="utf-8").split("<script", 1)[0]
+        and alone.stat().st_size > script.stat().st_size
+    )
 
 
 def test_a_case_that_cannot_be_captured_takes_nothing_from_the_others(strata):
     strata.level("one", rank=1)
     model = strata.folder / "no_three.py"
-    model.write_text("import torch\n\nclass Net(torch.nn.Linear):\n    def forward(self, x):\n        assert len(x) != 3, 'not three'\n        return super().forward(x)\n\n"
-                     "def build():\n    return Net(4, 2).eval(), torch.ones(2, 4)\n")
+    model.write_text(
+        "import torch\n\nclass Net(torch.nn.Linear):\n    def forward(self, x):\n        assert len(x) != 3, 'not three'\n        return super().forward(x)\n\n"
+        "def build():\n    return Net(4, 2).eval(), torch.ones(2, 4)\n"
+    )
     words = strata.arguments("one", restarts=1)
     words[1] = f"{model}:build"
     done = strata.run(*words, "--batch", "3,2", "--format", "json")
@@ -286,7 +388,9 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_workers(strata):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
-    shown = json.loads(strata.run("show", "last", "--format", "json", "--store", str(strata.store)).stdout)
+    shown = json.loads(
+        strata.run("show", "last", "--format", "json", "--store", str(strata.store)).stdout
+    )
     assert shown["run"]["interrupted"] and rows_of(shown)["one"]["state"] == "measured"
     assert "W005" in [warning["id"] for warning in shown["warnings"]]
     assert workers_of(strata) == []
@@ -305,7 +409,9 @@ def test_a_killed_driver_leaves_a_clean_store_and_no_worker(strata):
     assert workers_of(strata) == []
     assert count_blocks(strata.store) >= committed
     assert "interrupted" in strata.run("list", "runs", "--store", str(strata.store)).stdout
-    assert strata.run("show", "last", "--format", "json", "--store", str(strata.store)).returncode == 0
+    assert (
+        strata.run("show", "last", "--format", "json", "--store", str(strata.store)).returncode == 0
+    )
 
 
 def count_blocks(store: Path) -> int:
@@ -330,41 +436,63 @@ def workers_of(strata) -> list[str]:
     found = []
     for status in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if str(strata.levels).encode() in status.read_bytes() and b"STRATA_LEVEL_DIR" in status.read_bytes():
+            if (
+                str(strata.levels).encode() in status.read_bytes()
+                and b"STRATA_LEVEL_DIR" in status.read_bytes()
+            ):
                 found.append(status.parent.name)
         except OSError:
             continue
     return found
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["compare"], ["model"]),
-    (["compar", "resnet50"], ["unknown verb", "compare"]),
-    (["compare", MODEL, "--levels", "onee"], ["unknown level 'onee'", "did you mean 'one'", "known"]),
-    (["compare", MODEL, "--levels", "one@fast"], ["unknown variant", "one has: hugepages"]),
-    (["compare", MODEL, "--levels", "one@bf16"], ["bf16 is a precision", "--precision fp32,bf16"]),
-    (["compare", MODEL, "--batch", "many"], ["--batch many"]),
-    (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),
-    (["compare", MODEL, "--budget", "soon"], ["--budget soon", "60s"]),
-    (["compare", MODEL, "--ci-width", "200%"], ["--ci-width", "allowed"]),
-    (["compare", MODEL, "--input", "1x3xfoo"], ["'foo'", "1x3x224x224"]),
-    (["compare", MODEL, "--input", "ids=int46:1x8"], ["int46", "did you mean 'int64'"]),
-    (["compare", MODEL, "--input", "99999999x99999999x9999"], ["elements"]),
-    (["compare", MODEL, "--preset", "quik"], ["did you mean 'quick'"]),
-    (["compare", MODEL, "--device", "gpu"], ["allowed: cpu, cuda"]),
-    (["compare", MODEL, "--mode", "trian"], ["did you mean 'train'"]),
-    (["compare", MODEL, "--format", "jsn"], ["did you mean 'json'"]),
-    (["compare", MODEL, "--weights", "/nowhere.safetensors"], ["/nowhere.safetensors", "no such file"]),
-    (["compare", MODEL, "--input-from", "/nowhere"], ["no such folder"]),
-    (["compare", MODEL, "--synthetic", "--input-from", "/"], ["exclude each other"]),
-    (["compare", "/nowhere.py:build"], ["no such file"]),
-    (["compare", MODEL.split(":")[0]], ["function is missing"]),
-    (["compare", MODEL, "--restart", "3"], ["unknown argument", "--restarts"]),
-    (["show", "nothing"], ["no such file", "strata compare"]),
-])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare"], ["model"]),
+        (["compar", "resnet50"], ["unknown verb", "compare"]),
+        (
+            ["compare", MODEL, "--levels", "onee"],
+            ["unknown level 'onee'", "did you mean 'one'", "known"],
+        ),
+        (["compare", MODEL, "--levels", "one@fast"], ["unknown variant", "one has: hugepages"]),
+        (
+            ["compare", MODEL, "--levels", "one@bf16"],
+            ["bf16 is a precision", "--precision fp32,bf16"],
+        ),
+        (["compare", MODEL, "--batch", "many"], ["--batch many"]),
+        (["compare", MODEL, "--batch", "0"], ["--batch 0", "allowed"]),
+        (["compare", MODEL, "--budget", "soon"], ["--budget soon", "60s"]),
+        (["compare", MODEL, "--ci-width", "200%"], ["--ci-width", "allowed"]),
+        (["compare", MODEL, "--input", "1x3xfoo"], ["'foo'", "1x3x224x224"]),
+        (["compare", MODEL, "--input", "ids=int46:1x8"], ["int46", "did you mean 'int64'"]),
+        (["compare", MODEL, "--input", "99999999x99999999x9999"], ["elements"]),
+        (["compare", MODEL, "--preset", "quik"], ["did you mean 'quick'"]),
+        (["compare", MODEL, "--device", "gpu"], ["allowed: cpu, cuda"]),
+        (["compare", MODEL, "--mode", "trian"], ["did you mean 'train'"]),
+        (["compare", MODEL, "--format", "jsn"], ["did you mean 'json'"]),
+        (
+            ["compare", MODEL, "--weights", "/nowhere.safetensors"],
+            ["/nowhere.safetensors", "no such file"],
+        ),
+        (["compare", MODEL, "--input-from", "/nowhere"], ["no such folder"]),
+        (["compare", MODEL, "--synthetic", "--input-from", "/"], ["exclude each other"]),
+        (["compare", "/nowhere.py:build"], ["no such file"]),
+        (["compare", MODEL.split(":")[0]], ["function is missing"]),
+        (["compare", MODEL, "--restart", "3"], ["unknown argument", "--restarts"]),
+        (["show", "nothing"], ["no such file", "strata compare"]),
+    ],
+)
 def test_bad_usage_is_told_before_anything_runs(strata, arguments, words):
     strata.level("one")
-    done = strata.run(*arguments, *(["--store", str(strata.store)] if len(arguments) > 1 and arguments[0] in ("compare", "show") else []))
+    done = strata.run(
+        *arguments,
+        *(
+            ["--store", str(strata.store)]
+            if len(arguments) > 1 and arguments[0] in ("compare", "show")
+            else []
+        ),
+    )
     assert done.returncode == 2, done.stderr
     for word in words:
         assert word in done.stderr
@@ -373,8 +501,12 @@ def test_bad_usage_is_told_before_anything_runs(strata, arguments, words):
 
 def test_a_precision_that_no_number_of_iterations_reaches_is_refused_with_the_one_that_can(strata):
     strata.level("one")
-    done = strata.run("compare", MODEL, "--levels", "one", "--ci-width", "0.1%", "--store", str(strata.store))
-    assert done.returncode == 2 and "8 restarts can reach" in done.stderr and "assumed" in done.stderr
+    done = strata.run(
+        "compare", MODEL, "--levels", "one", "--ci-width", "0.1%", "--store", str(strata.store)
+    )
+    assert (
+        done.returncode == 2 and "8 restarts can reach" in done.stderr and "assumed" in done.stderr
+    )
 
 
 def test_an_unknown_model_suggests_the_nearest(strata):
@@ -383,7 +515,9 @@ def test_an_unknown_model_suggests_the_nearest(strata):
     assert done.returncode == 2 and "resnet50" in done.stderr
 
 
-@pytest.mark.parametrize("content", [b"this is not a database, but it is long enough to be looked at", b""])
+@pytest.mark.parametrize(
+    "content", [b"this is not a database, but it is long enough to be looked at", b""]
+)
 def test_a_store_that_is_no_store_is_left_alone(strata, content):
     strata.level("one")
     strata.store.write_bytes(content)
@@ -401,9 +535,22 @@ def test_a_store_of_a_newer_strata_is_refused(strata):
 
 
 def small_disk(folder: Path, kilobytes: int) -> list[str]:
-    """The words before a command that gives it a file system of that size at `folder`, seen by no other process."""
-    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'mount -t tmpfs -o size={kilobytes}k none "$0" && exec "$@"', str(folder)]
-    if shutil.which("unshare") is None or subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+    """The words before a command that gives it a file system of that size at `folder`, seen by no
+    other process."""
+    words = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size={kilobytes}k none "$0" && exec "$@"',
+        str(folder),
+    ]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*words, "true"], capture_output=True).returncode != 0
+    ):
         pytest.skip("no file system can be mounted here without rights")
     return words
 
@@ -418,7 +565,14 @@ def test_a_full_disk_under_the_store_ends_the_run_with_a_reason_and_no_worker_le
     arguments[arguments.index("--store") + 1] = str(disk / "strata.db")
     # what is left of the disk is looked at before the file system goes with its last process
     script = '"$@"; code=$?; "$1" list runs --store "$0/strata.db"; exit $code'
-    done = subprocess.run([*words, "sh", "-c", script, str(disk), str(PROGRAM), *arguments], env=strata.environment, cwd=strata.folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [*words, "sh", "-c", script, str(disk), str(PROGRAM), *arguments],
+        env=strata.environment,
+        cwd=strata.folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode not in (0, 2) and done.returncode > 0, done.stderr
     assert "full" in done.stderr and str(disk) in done.stderr
     assert "interrupted" in done.stdout  # the store opens, with what was committed
@@ -448,9 +602,18 @@ def test_the_first_line_says_that_the_reference_has_no_number_and_what_stands_in
     strata.level("fast", rank=3, **samples(1_000_000))
     _, result = strata.compare("wrong", "right", "fast")
     case = result["cases"][0]
-    assert (case["reference_level"], case["reference_instead_of"]["level"], case["reference_instead_of"]["state"]) == ("right", "wrong", "unequal")
-    assert case["headline"]["sentence"].startswith("wrong has no number (unequal: ") and "; compared with right instead. Move to fast" in case["headline"]["sentence"]
-    assert strata.run("show", "last", "--store", str(strata.store)).stdout.startswith("wrong has no number")
+    assert (
+        case["reference_level"],
+        case["reference_instead_of"]["level"],
+        case["reference_instead_of"]["state"],
+    ) == ("right", "wrong", "unequal")
+    assert (
+        case["headline"]["sentence"].startswith("wrong has no number (unequal: ")
+        and "; compared with right instead. Move to fast" in case["headline"]["sentence"]
+    )
+    assert strata.run("show", "last", "--store", str(strata.store)).stdout.startswith(
+        "wrong has no number"
+    )
 
 
 def test_a_reference_that_is_lost_while_it_is_timed_is_replaced_and_it_is_said(strata):
@@ -459,4 +622,7 @@ def test_a_reference_that_is_lost_while_it_is_timed_is_replaced_and_it_is_said(s
     strata.level("fast", rank=3, **samples(1_000_000))
     _, result = strata.compare("lost", "right", "fast")
     case = result["cases"][0]
-    assert case["headline"]["sentence"].startswith("lost has no number (crashed: ") and case["headline"]["level"] == "fast"
+    assert (
+        case["headline"]["sentence"].startswith("lost has no number (crashed: ")
+        and case["headline"]["level"] == "fast"
+    )

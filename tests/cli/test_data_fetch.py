@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`strata data fetch`: from a server of the test's own; what has another checksum is never put in place, what was cut off goes on."""
+"""`strata data fetch`: from a server of the test's own; what has another checksum is never put in
+place, what was cut off goes on."""
+
 from __future__ import annotations
 
 import http.server
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 
 REAL = Path(os.environ.get("STRATA_TEST_DATA") or "/nowhere")
-real = pytest.mark.skipif(not REAL.is_dir(), reason="no real data sets here: STRATA_TEST_DATA names no folder")
+real = pytest.mark.skipif(
+    not REAL.is_dir(), reason="no real data sets here: STRATA_TEST_DATA names no folder"
+)
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the program curl is missing")
 
 
@@ -25,7 +29,9 @@ class Server:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 path = folder / self.path.rsplit("/", 1)[-1]
-                first = int((re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) or [0, "0"])[1])
+                first = int(
+                    (re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) or [0, "0"])[1]
+                )
                 asked.append((path.name, first))
                 if not path.is_file():
                     self.send_error(404)
@@ -33,7 +39,9 @@ class Server:
                 content = path.read_bytes()
                 self.send_response(206 if first else 200)
                 if first:
-                    self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
+                    self.send_header(
+                        "Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}"
+                    )
                 self.send_header("Content-Length", str(len(content) - first))
                 self.end_headers()
                 self.wfile.write(content[first:])
@@ -68,14 +76,22 @@ def files(folder: Path) -> list[str]:
 def test_a_file_with_another_checksum_is_refused_and_removed(strata, server, sets, tmp_path):
     (tmp_path / "served" / "train-images-idx3-ubyte.gz").write_bytes(b"something else")
     done = strata.run("data", "fetch", "mnist", "--from", server.url)
-    assert done.returncode == 1 and "md5" in done.stderr and "the publisher's: f68b3c2dcbeaaa9fbdd348bbdeb94873" in done.stderr, done.stderr
+    assert (
+        done.returncode == 1
+        and "md5" in done.stderr
+        and "the publisher's: f68b3c2dcbeaaa9fbdd348bbdeb94873" in done.stderr
+    ), done.stderr
     assert files(sets) == []
 
 
 def test_without_a_network_it_says_which_file_goes_where(strata, sets):
     done = strata.run("data", "fetch", "cifar10", "--from", "http://127.0.0.1:9/nothing")
     assert done.returncode == 3, done.stderr
-    for words in ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", str(sets / "downloads" / "cifar-10-binary.tar.gz"), "run the same command again"):
+    for words in (
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        str(sets / "downloads" / "cifar-10-binary.tar.gz"),
+        "run the same command again",
+    ):
         assert words in done.stderr, done.stderr
 
 
@@ -92,7 +108,11 @@ def test_only_https_is_used_unless_another_place_is_named(strata, sets, tmp_path
     curl.chmod(0o755)
     done = strata.run("data", "fetch", "stl10", PATH=f"{curl.parent}:{os.environ['PATH']}")
     words = (tmp_path / "words").read_text()
-    assert done.returncode == 3 and "--proto =https --proto-redir =https " in words and "https://ai.stanford.edu/" in words, words
+    assert (
+        done.returncode == 3
+        and "--proto =https --proto-redir =https " in words
+        and "https://ai.stanford.edu/" in words
+    ), words
 
 
 def test_a_machine_without_curl_is_told(strata, sets, tmp_path):
@@ -108,7 +128,9 @@ def test_what_is_part_of_strata_or_unknown_is_not_fetched(strata, sets):
 
 
 @real
-def test_a_set_is_fetched_goes_on_where_it_was_cut_and_is_not_fetched_twice(strata, server, sets, tmp_path):
+def test_a_set_is_fetched_goes_on_where_it_was_cut_and_is_not_fetched_twice(
+    strata, server, sets, tmp_path
+):
     for path in (REAL / "mnist").glob("*.gz"):
         shutil.copy(path, tmp_path / "served")
     cut = sets / "mnist" / "train-images-idx3-ubyte.gz.partial"
@@ -117,12 +139,19 @@ def test_a_set_is_fetched_goes_on_where_it_was_cut_and_is_not_fetched_twice(stra
     done = strata.run("data", "fetch", "mnist", "--from", server.url)
     assert done.returncode == 0 and "strata data verify mnist reads it" in done.stdout, done.stderr
     assert ("train-images-idx3-ubyte.gz", 5_000_000) in server.asked and len(server.asked) == 4
-    assert "already" in strata.run("data", "fetch", "mnist", "--from", server.url).stdout and len(server.asked) == 4
+    assert (
+        "already" in strata.run("data", "fetch", "mnist", "--from", server.url).stdout
+        and len(server.asked) == 4
+    )
     done = strata.run("data", "verify", "mnist")
-    assert done.returncode == 0 and "4 files have their publisher's checksum" in done.stdout, done.stderr
+    assert done.returncode == 0 and "4 files have their publisher's checksum" in done.stdout, (
+        done.stderr
+    )
     path = sets / "mnist" / "t10k-labels-idx1-ubyte.gz"
     content = bytearray(path.read_bytes())
     content[4] ^= 1  # the time in gzip's header: the labels are the same
     path.write_bytes(content)
     done = strata.run("data", "verify", "mnist")
-    assert done.returncode == 1 and "the publisher's: ec29112dd5afa0611ce80d1b7f02629c" in done.stderr, done.stderr
+    assert (
+        done.returncode == 1 and "the publisher's: ec29112dd5afa0611ce80d1b7f02629c" in done.stderr
+    ), done.stderr

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`strata diff RUN RUN`: what got slower between two stored runs of the same cases, with an exit code for CI."""
+"""`strata diff RUN RUN`: what got slower between two stored runs of the same cases, with an exit
+code for CI."""
+
 from __future__ import annotations
 
 import json
@@ -14,7 +16,9 @@ def compare(strata, name: str, *levels: str, more: tuple[str, ...] = ()) -> None
 
 def script(strata, name: str, **changes) -> None:
     path = strata.levels / name / "script.json"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    path.write_text(
+        json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8"
+    )
 
 
 def diff(strata, *words: str):
@@ -34,7 +38,9 @@ def test_a_level_that_got_slower_is_named_with_its_interval_and_ends_with_4(stra
     result = json.loads(diff(strata, "before", "after", "--format", "json").stdout)
     by_level = {one["level"]: one for one in result["levels"]}
     assert by_level["two"]["verdict"] == "slower" and by_level["one"]["verdict"] != "slower"
-    assert 0.6 < by_level["two"]["ratio"]["low"] <= 1 / 1.5 <= by_level["two"]["ratio"]["high"] < 0.75
+    assert (
+        0.6 < by_level["two"]["ratio"]["low"] <= 1 / 1.5 <= by_level["two"]["ratio"]["high"] < 0.75
+    )
     assert by_level["one"]["speedup_change"] is None  # the reference
     assert 0.6 < by_level["two"]["speedup_change"]["value"] < 0.75
     back = json.loads(diff(strata, "after", "before", "--format", "json").stdout)
@@ -51,7 +57,11 @@ def test_a_level_that_has_no_number_any_more_ends_with_1(strata):
     compare(strata, "fewer", "one")
     result = json.loads(diff(strata, "before", "after", "--format", "json").stdout)
     lost = next(one for one in result["levels"] if one["level"] == "two")
-    assert lost["after_ms"] is None and lost["verdict"] not in ("measured", "", "same") and lost["reason"]
+    assert (
+        lost["after_ms"] is None
+        and lost["verdict"] not in ("measured", "", "same")
+        and lost["reason"]
+    )
     assert diff(strata, "before", "after").returncode == 1
     done = diff(strata, "before", "fewer")
     assert done.returncode == 1 and "the later run did not have it" in done.stdout
@@ -62,7 +72,11 @@ def test_runs_without_a_case_in_common_are_refused_with_why(strata):
     compare(strata, "two rows", "one")
     compare(strata, "three rows", "one", more=("--batch", "3"))
     done = diff(strata, "two rows", "three rows")
-    assert done.returncode == 2 and "no case in common" in done.stderr and "not in the later run" in done.stderr
+    assert (
+        done.returncode == 2
+        and "no case in common" in done.stderr
+        and "not in the later run" in done.stderr
+    )
     done = diff(strata, "last", "last")
     assert done.returncode == 2 and "the same run" in done.stderr
     done = diff(strata, "nosuch", "last")

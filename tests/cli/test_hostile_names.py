@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that are code in some language (of a model's file, of its layers, of a folder) go through everything that strata writes: nothing of them is executed."""
+"""Names that are code in some language (of a model's file, of its layers, of a folder) go through
+everything that strata writes: nothing of them is executed."""
+
 from __future__ import annotations
 
 import re
@@ -11,9 +13,10 @@ import pytest
 from conftest import ROOT
 from test_export import shipping_level
 
-# a file's name: a line of CMake, of C and C++, of Markdown, of the shell, ends of comments and strings
+# a file's name: a line of CMake, of C and C++, of Markdown, of the shell, ends of comments and
+# strings
 FILE = 'net\nexecute_process(COMMAND touch hit)\n#error hit\r#error hit\\\n* ]] "$(touch hit)${hit}`touch hit`\n# hit\n| hit | hit |.py'
-MODEL = '''
+MODEL = """
 import torch
 NAME = 'a*/ hit ]] ${hit} #error'
 class Net(torch.nn.Module):
@@ -30,8 +33,13 @@ class Net(torch.nn.Module):
 def build():
     torch.manual_seed(0)
     return Net().eval(), torch.randn(2, 3, 12, 12)
-'''
-TARGETS = {"onednn": [], "train": ["--train"], "libtorch": ["--target", "libtorch"], "cuda": ["--target", "cuda"]}
+"""
+TARGETS = {
+    "onednn": [],
+    "train": ["--train"],
+    "libtorch": ["--target", "libtorch"],
+    "cuda": ["--target", "cuda"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +65,23 @@ def lines_of(folder: Path):
 def must_be_inert(folder: Path) -> None:
     """No line begins with a word of the names, none ends with a backslash, and nothing has run."""
     for path, line in lines_of(folder):
-        assert not re.match(r"\s*(execute_process\(COMMAND touch|#\s*error|#\s*hit|hit|\*/|\]\]|\| hit)", line), (path.name, line)
-        assert path.suffix == ".md" or not (line.endswith("\\") and "hit" in line), (path.name, line)
+        assert not re.match(
+            r"\s*(execute_process\(COMMAND touch|#\s*error|#\s*hit|hit|\*/|\]\]|\| hit)", line
+        ), (path.name, line)
+        assert path.suffix == ".md" or not (line.endswith("\\") and "hit" in line), (
+            path.name,
+            line,
+        )
     assert not list(folder.rglob("hit"))
 
 
 def must_compile(folder: Path, names: list[str]) -> None:
     (folder / "all.cpp").write_text("".join(f'#include "{name}"\n' for name in names))
-    checked = subprocess.run(["g++", "-std=gnu++20", "-fsyntax-only", "-Wall", "-I", folder, folder / "all.cpp"], capture_output=True, text=True)
+    checked = subprocess.run(
+        ["g++", "-std=gnu++20", "-fsyntax-only", "-Wall", "-I", folder, folder / "all.cpp"],
+        capture_output=True,
+        text=True,
+    )
     assert checked.returncode == 0, checked.stderr[-3000:]
 
 
@@ -75,41 +92,107 @@ def test_generated_programs_are_code_of_stratas_own_alone(target, place, model, 
     assert done.returncode == 0, done.stderr
     must_be_inert(folder)
     if target != "libtorch":
-        must_compile(folder, [path.relative_to(folder).as_posix() for path in [*folder.glob("*.cpp"), *folder.glob("stages/*.cpp")]])
+        must_compile(
+            folder,
+            [
+                path.relative_to(folder).as_posix()
+                for path in [*folder.glob("*.cpp"), *folder.glob("stages/*.cpp")]
+            ],
+        )
 
 
 @pytest.mark.parametrize("target", ["onednn", "libtorch"])
 def test_cmake_runs_nothing_of_a_name(target, place, model, tmp_path):
     """CMake reads the whole file, whatever it finds on this machine."""
     folder = tmp_path / "made"
-    assert place.run("generate", model, "-o", str(folder), "--threads", "1", *TARGETS[target]).returncode == 0
+    assert (
+        place.run(
+            "generate", model, "-o", str(folder), "--threads", "1", *TARGETS[target]
+        ).returncode
+        == 0
+    )
     text = (folder / "CMakeLists.txt").read_text()
-    (folder / "CMakeLists.txt").write_text(text.replace("LANGUAGES CXX", "LANGUAGES NONE").split("find_package")[0].split("include(")[0])
-    done = subprocess.run(["cmake", "-S", folder, "-B", folder / "build"], capture_output=True, text=True, cwd=tmp_path)
+    (folder / "CMakeLists.txt").write_text(
+        text.replace("LANGUAGES CXX", "LANGUAGES NONE")
+        .split("find_package")[0]
+        .split("include(")[0]
+    )
+    done = subprocess.run(
+        ["cmake", "-S", folder, "-B", folder / "build"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("hit"))
 
 
 def test_an_export_is_code_of_stratas_own_alone(place, model, tmp_path):
     shipping_level(place)
-    done = place.run("export", model, "--level", "shipped", "-o", str(tmp_path / "out"), "--store", str(tmp_path / "none.db"), "--threads", "1")
+    done = place.run(
+        "export",
+        model,
+        "--level",
+        "shipped",
+        "-o",
+        str(tmp_path / "out"),
+        "--store",
+        str(tmp_path / "none.db"),
+        "--threads",
+        "1",
+    )
     assert done.returncode == 0, done.stderr
     must_be_inert(tmp_path / "out")
-    (tmp_path / "all.cpp").write_text('#include "out/case.hpp"\nint main() { return kInputs.size() == 1 && kOutputs.size() == 1 ? 0 : 1; }\n')
-    checked = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-I", ROOT / "runtime" / "serve", tmp_path / "all.cpp"], capture_output=True, text=True)
+    (tmp_path / "all.cpp").write_text(
+        '#include "out/case.hpp"\nint main() { return kInputs.size() == 1 && kOutputs.size() == 1 ? 0 : 1; }\n'
+    )
+    checked = subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-fsyntax-only",
+            "-Wall",
+            "-I",
+            ROOT / "runtime" / "serve",
+            tmp_path / "all.cpp",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert checked.returncode == 0, checked.stderr[-3000:]
 
 
 def test_commands_of_an_export_name_interpreters_as_words_of_the_shell(strata, tmp_path):
     interpreter = tmp_path / "py thon; touch hit #"
-    interpreter.write_text(f'#!/bin/sh\nexec {shlex.quote(strata.environment["STRATA_TOOLS_PYTHON"])} "$@"\n')
+    interpreter.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(strata.environment["STRATA_TOOLS_PYTHON"])} "$@"\n'
+    )
     interpreter.chmod(0o755)
     shipping_level(strata)
-    done = strata.run("export", str(ROOT / "examples" / "tiny_mlp.py") + ":build", "--level", "shipped", "-o", "out", "--store", str(strata.store), "--threads", "1", STRATA_TOOLS_PYTHON=str(interpreter))
+    done = strata.run(
+        "export",
+        str(ROOT / "examples" / "tiny_mlp.py") + ":build",
+        "--level",
+        "shipped",
+        "-o",
+        "out",
+        "--store",
+        str(strata.store),
+        "--threads",
+        "1",
+        STRATA_TOOLS_PYTHON=str(interpreter),
+    )
     assert done.returncode == 0, done.stderr
-    command = (strata.folder / "out" / "README.md").read_text(encoding="utf-8").split("```\n")[1].splitlines()[1]
+    command = (
+        (strata.folder / "out" / "README.md")
+        .read_text(encoding="utf-8")
+        .split("```\n")[1]
+        .splitlines()[1]
+    )
     assert shlex.split(command) == [str(interpreter), "check.py", str(interpreter), "serve.py"]
-    ran = subprocess.run(["sh", "-c", command], cwd=strata.folder / "out", capture_output=True, text=True)
+    ran = subprocess.run(
+        ["sh", "-c", command], cwd=strata.folder / "out", capture_output=True, text=True
+    )
     assert ran.returncode == 0 and not list(strata.folder.rglob("hit")), ran.stderr
 
 
@@ -118,9 +201,19 @@ def test_a_new_level_is_told_of_in_words_of_the_shell(strata):
     into.mkdir()
     done = strata.run("level", "new", "mine", "--language", "c++", "--into", str(into))
     assert done.returncode == 0, done.stderr
-    told = {line.split(": ", 1)[0]: line.split(": ", 1)[1] for line in done.stdout.splitlines() if ": " in line}
+    told = {
+        line.split(": ", 1)[0]: line.split(": ", 1)[1]
+        for line in done.stdout.splitlines()
+        if ": " in line
+    }
     assert shlex.split(told["check it"])[-1] == str(into / "mine")
-    assert str(into / "mine") in shlex.split(told["build it"]) and shlex.split(told["use it"])[0] == f"STRATA_LEVEL_PATH={into}"
+    assert (
+        str(into / "mine") in shlex.split(told["build it"])
+        and shlex.split(told["use it"])[0] == f"STRATA_LEVEL_PATH={into}"
+    )
     assert [shlex.split(line)[1] for line in done.stdout.splitlines() if line.startswith("wrote ")]
     readme = (into / "mine" / "README.md").read_text()
-    assert f"`` strata level check '{into / 'mine'}' ``" in readme or f"``strata level check '{into / 'mine'}'``" in readme
+    assert (
+        f"`` strata level check '{into / 'mine'}' ``" in readme
+        or f"``strata level check '{into / 'mine'}'``" in readme
+    )

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""level@hugepages: a variant of every level that differs in the environment of its workers alone."""
+"""level@hugepages: a variant of every level that differs in the environment of its workers
+alone."""
+
 from __future__ import annotations
 
 import json
@@ -26,12 +28,22 @@ def compare(strata, *levels: str, **environment: str):
 
 @needs_huge_pages
 def test_only_the_variables_of_the_worker_differ(strata):
-    strata.level("first", rank=1, told_settings=TOLD, json_fields={"variants": {"other": {"title": "another"}}})
-    done, rows = compare(strata, "first", "first@other", "first@hugepages", GLIBC_TUNABLES="glibc.malloc.arena_max=1")
+    strata.level(
+        "first",
+        rank=1,
+        told_settings=TOLD,
+        json_fields={"variants": {"other": {"title": "another"}}},
+    )
+    done, rows = compare(
+        strata, "first", "first@other", "first@hugepages", GLIBC_TUNABLES="glibc.malloc.arena_max=1"
+    )
     assert done.returncode == 0, done.stderr
     told = {name: [row["settings"][variable] for variable in TOLD] for name, row in rows.items()}
-    assert told == {"first": ["glibc.malloc.arena_max=1", "default"], "first@other": ["glibc.malloc.arena_max=1", "other"],
-                    "first@hugepages": ["glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1", "default"]}
+    assert told == {
+        "first": ["glibc.malloc.arena_max=1", "default"],
+        "first@other": ["glibc.malloc.arena_max=1", "other"],
+        "first@hugepages": ["glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1", "default"],
+    }
     assert "first@hugepages" in rows["first@hugepages"]["repeat"]
     assert "GLIBC_TUNABLES=glibc.malloc.hugetlb=1" in rows["first@hugepages"]["default"]
 
@@ -65,7 +77,10 @@ def test_tuned_tries_huge_pages_and_does_not_call_less_than_a_hundredth_a_gain(s
         assert tried["hugepages"]["state"] == "measured" and tuning["seconds"] > 0
         assert "GLIBC_TUNABLES" in tried["hugepages"]["title"]
     else:
-        assert tried["hugepages"]["state"] == "unavailable" and "huge pages" in tried["hugepages"]["reason"]
+        assert (
+            tried["hugepages"]["state"] == "unavailable"
+            and "huge pages" in tried["hugepages"]["reason"]
+        )
         assert tuning["seconds"] == 0 and tried["default"]["state"] == "skipped"
 
 
@@ -75,4 +90,6 @@ def test_an_export_with_huge_pages_is_refused_with_what_to_set(strata):
     shipping_level(strata)
     done = export(strata, level="shipped@hugepages")
     assert done.returncode == 2 and "make no other artefact" in done.stderr
-    assert "GLIBC_TUNABLES=glibc.malloc.hugetlb=1" in done.stderr and "--level shipped," in done.stderr
+    assert (
+        "GLIBC_TUNABLES=glibc.malloc.hugetlb=1" in done.stderr and "--level shipped," in done.stderr
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--inputs: the user's tensors are the ring's, named in the answer and part of the case."""
+
 from __future__ import annotations
 
 import hashlib
@@ -16,8 +17,23 @@ ROWS = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)  # four batches of
 
 
 def compare(strata, *more: str):
-    done = strata.run("compare", MODEL, "--levels", "one", "--restarts", "1", "--budget", "1s",
-                      "--threads", "1", "--store", str(strata.store), "--format", "json", *more)
+    done = strata.run(
+        "compare",
+        MODEL,
+        "--levels",
+        "one",
+        "--restarts",
+        "1",
+        "--budget",
+        "1s",
+        "--threads",
+        "1",
+        "--store",
+        str(strata.store),
+        "--format",
+        "json",
+        *more,
+    )
     return done, json.loads(done.stdout) if done.stdout else None
 
 
@@ -41,14 +57,17 @@ def test_what_was_captured_is_another_when_the_file_holds_other_numbers(strata):
     assert again[again.index("--inputs") + 1] == str(strata.folder / "own.safetensors")
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["--inputs", "none.npz"], ["--inputs none.npz", "no such file"]),
-    (["--inputs", "own.txt"], ["--inputs own.txt", ".safetensors, .npz"]),
-    (["--inputs", "own.npz", "--synthetic"], ["--synthetic and --inputs exclude each other"]),
-    (["--inputs", "own.npz", "--input-from", "."], ["--input-from and --inputs exclude"]),
-    (["--inputs", "own.npz"], ["'arg0' is float64 8x8", "float32 2x8"]),
-    (["--inputs", "own.npz", "--input", "mask=float32:1x8:2..1"], ["the range '2..1'"]),
-])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--inputs", "none.npz"], ["--inputs none.npz", "no such file"]),
+        (["--inputs", "own.txt"], ["--inputs own.txt", ".safetensors, .npz"]),
+        (["--inputs", "own.npz", "--synthetic"], ["--synthetic and --inputs exclude each other"]),
+        (["--inputs", "own.npz", "--input-from", "."], ["--input-from and --inputs exclude"]),
+        (["--inputs", "own.npz"], ["'arg0' is float64 8x8", "float32 2x8"]),
+        (["--inputs", "own.npz", "--input", "mask=float32:1x8:2..1"], ["the range '2..1'"]),
+    ],
+)
 def test_a_file_that_does_not_serve_is_wrong_usage(strata, arguments, words):
     strata.level("one", rank=1)
     np.savez(strata.folder / "own.npz", ROWS.astype(np.float64))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environments that levels bring: when they are installed, what is said of them, and what is left when that fails. A tree of its own, with an uv that downloads nothing."""
+"""Environments that levels bring: when they are installed, what is said of them, and what is left
+when that fails. A tree of its own, with an uv that downloads nothing."""
+
 from __future__ import annotations
 
 import hashlib
@@ -34,7 +36,8 @@ esac
 
 @pytest.fixture
 def tree(tmp_path, cache):
-    """A Strata whose root is a folder of the test's own: the level `own` brings an environment, `plain` does not."""
+    """A Strata whose root is a folder of the test's own: the level `own` brings an environment,
+    `plain` does not."""
     root = tmp_path / "root of it"
     (root / "levels").mkdir(parents=True)
     shutil.copytree(ROOT / "setup", root / "setup", ignore=shutil.ignore_patterns("__pycache__"))
@@ -43,15 +46,26 @@ def tree(tmp_path, cache):
     (root / ".venv/bin").mkdir(parents=True)
     (root / ".venv/bin/python").symlink_to(sys.executable)
     (root / ".venv/pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
-    (root / ".venv/strata-uv").write_text(hashlib.sha256((ROOT / "requirements/uv.txt").read_bytes()).hexdigest()[:16] + "\n")
+    (root / ".venv/strata-uv").write_text(
+        hashlib.sha256((ROOT / "requirements/uv.txt").read_bytes()).hexdigest()[:16] + "\n"
+    )
     (root / ".venv/bin/uv").write_text(UV)
     (root / ".venv/bin/uv").chmod(0o755)
     strata = Strata(tmp_path / "place with spaces", cache)
     strata.root = root
     strata.environment = strata.environment | {"STRATA_ROOT": str(root)}
     strata.level("plain")
-    strata.level("own", rank=6, json_fields={"start": ["{level_python}", str(FAKE), "{level}/script.json"], "environment": False})
-    (strata.levels / "own/requirements.txt").write_text("# 3 MB to download, 7 MB on disk\nnumpy==1 --hash=sha256:0\n")
+    strata.level(
+        "own",
+        rank=6,
+        json_fields={
+            "start": ["{level_python}", str(FAKE), "{level}/script.json"],
+            "environment": False,
+        },
+    )
+    (strata.levels / "own/requirements.txt").write_text(
+        "# 3 MB to download, 7 MB on disk\nnumpy==1 --hash=sha256:0\n"
+    )
     return strata
 
 
@@ -73,7 +87,7 @@ def plain_compare(tree) -> tuple[subprocess.CompletedProcess, dict]:
     """Without --levels: all that are found."""
     words = tree.arguments("plain")
     at = words.index("--levels")
-    done = tree.run(*words[:at], *words[at + 2:], "--format", "json")
+    done = tree.run(*words[:at], *words[at + 2 :], "--format", "json")
     assert done.stdout, done.stderr
     return done, json.loads(done.stdout)
 
@@ -82,12 +96,19 @@ def test_a_level_that_is_named_has_its_environment_installed_once_and_is_measure
     done, result = tree.compare("plain", "own")
     assert done.returncode == 0, done.stderr
     [folder] = environments(tree)
-    assert f"the level own brings an environment of its own, into {tree.root}/build/environments/{folder} (3 MB to download, 7 MB on disk)" in done.stderr
+    assert (
+        f"the level own brings an environment of its own, into {tree.root}/build/environments/{folder} (3 MB to download, 7 MB on disk)"
+        in done.stderr
+    )
     assert {row["state"] for row in rows_of(result).values()} == {"measured"}
     assert any("--no-deps --require-hashes" in line for line in asked(tree))
     before = asked(tree)
     done, _ = tree.compare("plain", "own")
-    assert done.returncode == 0 and asked(tree) == before and "environment of its own" not in done.stderr
+    assert (
+        done.returncode == 0
+        and asked(tree) == before
+        and "environment of its own" not in done.stderr
+    )
 
 
 def test_a_comparison_that_does_not_name_it_installs_nothing_and_says_the_command(tree):
@@ -103,14 +124,26 @@ def test_a_comparison_that_does_not_name_it_installs_nothing_and_says_the_comman
     assert done.returncode == 0 and rows_of(result)["own"]["state"] == "measured"
 
 
-@pytest.mark.parametrize("trouble, says, advice", [("offline", "could not be installed", "check the network"), ("full", "could not be installed", "the disk is full")])
-def test_without_network_or_space_the_level_is_unavailable_with_the_reason_and_the_others_are_measured(tree, trouble, says, advice):
+@pytest.mark.parametrize(
+    "trouble, says, advice",
+    [
+        ("offline", "could not be installed", "check the network"),
+        ("full", "could not be installed", "the disk is full"),
+    ],
+)
+def test_without_network_or_space_the_level_is_unavailable_with_the_reason_and_the_others_are_measured(
+    tree, trouble, says, advice
+):
     uv_does(tree, trouble)
     done, result = tree.compare("plain", "own")
     assert done.returncode == 3, done.stderr
     rows = rows_of(result)
     assert rows["plain"]["state"] == "measured"
-    assert rows["own"]["state"] == "unavailable" and says in rows["own"]["reason"] and advice in json.dumps(rows["own"])
+    assert (
+        rows["own"]["state"] == "unavailable"
+        and says in rows["own"]["reason"]
+        and advice in json.dumps(rows["own"])
+    )
     assert [name for name in environments(tree) if not name.endswith(".failed")] == []
     doctor = tree.run("doctor").stdout
     assert advice in doctor and "level install own` tries again" in doctor
@@ -121,8 +154,15 @@ def test_without_network_or_space_the_level_is_unavailable_with_the_reason_and_t
 
 def test_ctrl_c_while_it_is_installed_leaves_no_environment(tree):
     uv_does(tree, "waits")
-    child = subprocess.Popen([str(PROGRAM), "level", "install", "own"], env=tree.environment, cwd=tree.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             start_new_session=True)
+    child = subprocess.Popen(
+        [str(PROGRAM), "level", "install", "own"],
+        env=tree.environment,
+        cwd=tree.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     for _ in range(600):
         if (tree.root / "waiting").exists():
             break
@@ -151,26 +191,41 @@ def test_another_list_of_packages_is_another_environment_in_the_place_of_the_old
     assert tree.run("level", "install", "own").returncode == 0
     before = environments(tree)
     (tree.levels / "own/requirements.txt").write_text("numpy==2 --hash=sha256:0\n")
-    assert "own" in tree.run("list", "levels").stdout and "level install own" in tree.run("list", "levels").stdout
+    assert (
+        "own" in tree.run("list", "levels").stdout
+        and "level install own" in tree.run("list", "levels").stdout
+    )
     assert tree.run("level", "install", "own").returncode == 0
     assert len(environments(tree)) == 1 and environments(tree) != before
 
 
 def test_list_and_doctor_name_the_environment(tree):
-    assert "environment not installed: ./strata level install own" in tree.run("list", "levels").stdout
+    assert (
+        "environment not installed: ./strata level install own" in tree.run("list", "levels").stdout
+    )
     missing = tree.run("doctor").stdout
-    assert "its environment is not installed" in missing and "3 MB to download, 7 MB on disk" in missing
+    assert (
+        "its environment is not installed" in missing
+        and "3 MB to download, 7 MB on disk" in missing
+    )
     assert "not installed; `./strata level install own`" in tree.run("list", "environments").stdout
     installed = tree.run("level", "install", "own", "plain")
     assert "plain: brings no environment of its own" in installed.stdout
     [name] = environments(tree)
     assert name in installed.stdout and name in tree.run("doctor").stdout
-    assert "level install own" not in tree.run("list", "levels").stdout + tree.run("list", "environments").stdout
+    assert (
+        "level install own"
+        not in tree.run("list", "levels").stdout + tree.run("list", "environments").stdout
+    )
 
 
 def test_an_unknown_level_is_refused_before_anything_is_installed(tree):
     done = tree.run("level", "install", "onw")
-    assert done.returncode == 2 and "did you mean 'own'" in done.stderr and "--levels" not in done.stderr.split("\n")[0]
+    assert (
+        done.returncode == 2
+        and "did you mean 'own'" in done.stderr
+        and "--levels" not in done.stderr.split("\n")[0]
+    )
     assert not asked(tree)
 
 

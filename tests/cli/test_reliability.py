@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What levels and the world around may do to the driver: a row with a state, a right exit code, never an abort."""
+"""What levels and the world around may do to the driver: a row with a state, a right exit code,
+never an abort."""
+
 from __future__ import annotations
 
 import json

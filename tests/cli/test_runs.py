@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`strata runs`: whole runs leave a store, come to another one, and get their metrics."""
+
 from __future__ import annotations
 
 import json
@@ -23,11 +24,15 @@ def runs(place, verb: str, *words: str, store: Path | None = None):
 
 
 def listed(place, store: Path) -> list[str]:
-    return [run["run"] for run in json.loads(runs(place, "list", "--format", "json", store=store).stdout)]
+    return [
+        run["run"]
+        for run in json.loads(runs(place, "list", "--format", "json", store=store).stdout)
+    ]
 
 
 def ask(store: Path, sql: str) -> list[tuple]:
-    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)  # one that may write would take up the log of a killed run, without strata's checksums
+    # one that may write would take up the log of a killed run, without strata's checksums
+    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     try:
         return connection.execute(sql).fetchall()
     finally:
@@ -55,32 +60,54 @@ def store(measured, tmp_path):
 
 def test_a_comparison_stores_the_numbers_that_it_prints_as_metrics(measured):
     for result in measured.results:
-        found = {(level, name): (value, low, high) for level, name, value, low, high in ask(measured.store, f"""
-            SELECT level, name, value, low, high FROM metrics JOIN level_rows USING (row_id) WHERE run_id='{result["run"]["id"]}'""")}
+        found = {
+            (level, name): (value, low, high)
+            for level, name, value, low, high in ask(
+                measured.store,
+                f"""
+            SELECT level, name, value, low, high FROM metrics JOIN level_rows USING (row_id) WHERE run_id='{result["run"]["id"]}'""",
+            )
+        }
         for level, row in rows_of(result).items():
             assert found[level, "iteration_time"][0] == row["end_to_end_ms"]["estimate"]
-            assert found[level, "speedup"] == tuple(row["ratio"][part] for part in ("value", "low", "high"))
+            assert found[level, "speedup"] == tuple(
+                row["ratio"][part] for part in ("value", "low", "high")
+            )
             assert found[level, "peak_memory"][0] == row["memory"]["peak_private_bytes"]
             assert found[level, "warm_start"][0] == row["startup"]["again_ms"]
             assert found[level, "proof_ratio"][0] == row["proof"]["worst_ratio"]
-    [(cpu, torch, count)] = ask(measured.store, """
+    [(cpu, torch, count)] = ask(
+        measured.store,
+        """
         SELECT machines.cpu, environments.torch, count(*) FROM runs JOIN machines ON machines.hash=machine_hash
-        JOIN run_environments USING (run_id) JOIN environments ON environments.hash=run_environments.hash GROUP BY 1, 2""")
-    assert (cpu, torch, count) == (measured.results[0]["machine"]["cpu"], measured.results[0]["environments"][0]["torch"], 2)
+        JOIN run_environments USING (run_id) JOIN environments ON environments.hash=run_environments.hash GROUP BY 1, 2""",
+    )
+    assert (cpu, torch, count) == (
+        measured.results[0]["machine"]["cpu"],
+        measured.results[0]["environments"][0]["torch"],
+        2,
+    )
 
 
 def test_list_runs_and_runs_list_are_one(measured):
     words = ("--store", str(measured.store), "--format", "json")
-    assert measured.run("list", "runs", *words).stdout == measured.run("runs", "list", *words).stdout
+    assert (
+        measured.run("list", "runs", *words).stdout == measured.run("runs", "list", *words).stdout
+    )
 
 
-def test_an_exported_run_is_a_store_that_shows_the_same_and_comes_back_once(measured, store, tmp_path):
+def test_an_exported_run_is_a_store_that_shows_the_same_and_comes_back_once(
+    measured, store, tmp_path
+):
     first, second = (result["run"]["id"] for result in measured.results)
     file = tmp_path / "one.db"
     done = runs(measured, "export", first, file, store=store)
     assert (done.returncode, done.stdout) == (0, f"{file}\n"), done.stderr
     assert listed(measured, file) == [first]
-    shown = [measured.run("show", first, "--format", "json", "--store", str(path)).stdout for path in (store, file)]
+    shown = [
+        measured.run("show", first, "--format", "json", "--store", str(path)).stdout
+        for path in (store, file)
+    ]
     assert shown[0] == shown[1] and shown[0]
     again = runs(measured, "export", first, file, store=store)
     assert again.returncode == 2 and "there is such a file" in again.stderr
@@ -92,13 +119,26 @@ def test_an_exported_run_is_a_store_that_shows_the_same_and_comes_back_once(meas
     assert "1 run there already" in done.stdout
     assert listed(measured, store) == [second, first] or listed(measured, store) == [first, second]
     assert measured.run("show", first, "--format", "json", "--store", str(store)).stdout == shown[0]
-    assert len(ask(store, f"SELECT 1 FROM metrics JOIN level_rows USING (row_id) WHERE run_id='{first}'")) > 20
+    assert (
+        len(
+            ask(
+                store,
+                f"SELECT 1 FROM metrics JOIN level_rows USING (row_id) WHERE run_id='{first}'",
+            )
+        )
+        > 20
+    )
 
 
-def test_a_deleted_run_takes_its_logs_and_its_report_along_and_says_what_that_freed(measured, store):
+def test_a_deleted_run_takes_its_logs_and_its_report_along_and_says_what_that_freed(
+    measured, store
+):
     first, second = (result["run"]["id"] for result in measured.results)
     for run in (first, second):
-        for file in (store.parent / "logs" / run / "key" / "one.log", store.parent / "reports" / f"{run}.html"):
+        for file in (
+            store.parent / "logs" / run / "key" / "one.log",
+            store.parent / "reports" / f"{run}.html",
+        ):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("x" * 1000, encoding="utf-8")
     before = store.stat().st_size
@@ -106,15 +146,25 @@ def test_a_deleted_run_takes_its_logs_and_its_report_along_and_says_what_that_fr
     assert done.returncode == 0 and done.stdout.splitlines()[0] == f"deleted {first}", done
     assert "of the store, and 2" in done.stdout and done.stdout.startswith("deleted"), done.stdout
     assert store.stat().st_size < before
-    assert not (store.parent / "logs" / first).exists() and not (store.parent / "reports" / f"{first}.html").exists()
-    assert (store.parent / "logs" / second / "key" / "one.log").exists() and (store.parent / "reports" / f"{second}.html").exists()
+    assert (
+        not (store.parent / "logs" / first).exists()
+        and not (store.parent / "reports" / f"{first}.html").exists()
+    )
+    assert (store.parent / "logs" / second / "key" / "one.log").exists() and (
+        store.parent / "reports" / f"{second}.html"
+    ).exists()
     assert listed(measured, store) == [second]
 
 
 def test_every_table_of_a_run_is_one_that_is_copied_and_deleted(store):
-    """A table that is added later and holds what belongs to a run would otherwise be left behind."""
-    of_runs = [table for (table,) in ask(store, "SELECT name FROM sqlite_master WHERE type='table'")
-               if {"run_id", "row_id"} & {column[1] for column in ask(store, f"PRAGMA table_info({table})")}]
+    """A table that is added later and holds what belongs to a run would otherwise be left
+    behind."""
+    of_runs = [
+        table
+        for (table,) in ask(store, "SELECT name FROM sqlite_master WHERE type='table'")
+        if {"run_id", "row_id"}
+        & {column[1] for column in ask(store, f"PRAGMA table_info({table})")}
+    ]
     text = (ROOT / "src" / "store" / "copy_run.cpp").read_text(encoding="utf-8")
     for table in of_runs:
         assert f'Part{{"{table}"' in text and f"DELETE FROM {table} " in text, table
@@ -125,9 +175,15 @@ def test_runs_that_are_not_there_delete_nothing(measured, store):
     done = runs(measured, "delete", "last", "nosuch", store=store)
     assert done.returncode == 2 and "nosuch" in done.stderr and len(listed(measured, store)) == 2
     missing = store.parent / "typo.db"
-    for verb, words in (("delete", ["last"]), ("refresh", []), ("export", ["last", store.parent / "x.db"])):
+    for verb, words in (
+        ("delete", ["last"]),
+        ("refresh", []),
+        ("export", ["last", store.parent / "x.db"]),
+    ):
         done = runs(measured, verb, *words, store=missing)
-        assert done.returncode == 2 and "there is no such file" in done.stderr and not missing.exists(), done
+        assert (
+            done.returncode == 2 and "there is no such file" in done.stderr and not missing.exists()
+        ), done
 
 
 def test_stores_are_merged_and_a_run_that_differs_ends_it(measured, store, tmp_path):
@@ -138,7 +194,9 @@ def test_stores_are_merged_and_a_run_that_differs_ends_it(measured, store, tmp_p
         assert runs(measured, "export", run, parts[-1], store=store).returncode == 0
     into = tmp_path / "all.db"
     done = runs(measured, "merge", *parts, store, into)
-    assert done.returncode == 0 and done.stdout == f"2 runs copied into {into}; 2 runs there already\n", done
+    assert (
+        done.returncode == 0 and done.stdout == f"2 runs copied into {into}; 2 runs there already\n"
+    ), done
     assert set(listed(measured, into)) == ids
     store_damage.rewrite(parts[0], "UPDATE level_rows SET hint='another'")
     done = runs(measured, "merge", parts[0], into)
@@ -164,12 +222,16 @@ def test_a_damaged_or_a_newer_store_is_not_taken_in(measured, store, tmp_path):
 def test_a_store_of_an_older_version_is_brought_up_to_date_and_taken_in(measured, tmp_path):
     older, into = tmp_path / "older.db", tmp_path / "into.db"
     made = made_store.MadeStore.of_older_version(older)
-    made.connection.execute("INSERT INTO runs VALUES('old-1','','2026-01-01T00:00:00Z','2026-01-01T00:01:00Z',0,'','',0,'{}','{\"cpu\":\"EPYC\"}','[]')")
+    made.connection.execute(
+        "INSERT INTO runs VALUES('old-1','','2026-01-01T00:00:00Z','2026-01-01T00:01:00Z',0,'','',0,'{}','{\"cpu\":\"EPYC\"}','[]')"
+    )
     made.connection.commit()
     made.connection.close()
     done = runs(measured, "import", older, store=into)
     assert done.returncode == 0, done.stderr
-    assert ask(into, "SELECT run_id, cpu FROM runs JOIN machines ON hash=machine_hash") == [("old-1", "EPYC")]
+    assert ask(into, "SELECT run_id, cpu FROM runs JOIN machines ON hash=machine_hash") == [
+        ("old-1", "EPYC")
+    ]
 
 
 def test_refresh_computes_what_an_older_strata_did_not_store(measured, store):
@@ -193,5 +255,11 @@ def test_a_killed_run_gets_the_metrics_of_what_it_measured(strata):
     assert running.returncode == 2 and "is being measured" in running.stderr, running
     assert ask(strata.store, "SELECT count(*) FROM metrics") == [(0,)]
     assert runs(strata, "refresh", store=strata.store).stdout == "metrics of 1 run computed\n"
-    shown = rows_of(json.loads(strata.run("show", "last", "--store", str(strata.store), "--format", "json").stdout))
-    assert ask(strata.store, "SELECT value FROM metrics WHERE name='iteration_time'") == [(shown["one"]["end_to_end_ms"]["estimate"],)]
+    shown = rows_of(
+        json.loads(
+            strata.run("show", "last", "--store", str(strata.store), "--format", "json").stdout
+        )
+    )
+    assert ask(strata.store, "SELECT value FROM metrics WHERE name='iteration_time'") == [
+        (shown["one"]["end_to_end_ms"]["estimate"],)
+    ]

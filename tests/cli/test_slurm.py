@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sweep on a real Slurm of three nodes on loopback, with levels that do as they are told: a node's daemon is killed in the middle, what is missing is sent again, and one
-report has every point once."""
+"""A sweep on a real Slurm of three nodes on loopback, with levels that do as they are told: a
+node's daemon is killed in the middle, what is missing is sent again, and one report has every point
+once."""
+
 from __future__ import annotations
 
 import time
@@ -32,21 +34,44 @@ def wait_for(place, ready, timeout: float = 240) -> dict:  # noqa: F811
 def test_a_node_that_dies_costs_nothing_that_was_measured(place, cluster):  # noqa: F811
     done = send(place, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
     assert done.returncode == 0, done.stderr
-    told = wait_for(place, lambda all_of_them: any(one["done"] == 1 and one["state"] == "running" for one in all_of_them["shards"]))
+    told = wait_for(
+        place,
+        lambda all_of_them: any(
+            one["done"] == 1 and one["state"] == "running" for one in all_of_them["shards"]
+        ),
+    )
     dying = next(one for one in told["shards"] if one["done"] == 1 and one["state"] == "running")
     cluster.kill_node(dying["node"])
-    ended = wait_for(place, lambda all_of_them: all(one["state"] not in ("running", "pending") for one in all_of_them["shards"]))
-    assert {one["shard"]: one["state"] for one in ended["shards"]}[dying["shard"]] == "node failure", ended
+    ended = wait_for(
+        place,
+        lambda all_of_them: all(
+            one["state"] not in ("running", "pending") for one in all_of_them["shards"]
+        ),
+    )
+    assert {one["shard"]: one["state"] for one in ended["shards"]}[
+        dying["shard"]
+    ] == "node failure", ended
     assert ended["missing"] == [dying["shard"]]
     again = send(place, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
     assert "1 of 3 shards" in again.stdout, again
-    whole = wait_for(place, lambda all_of_them: all(one["state"] not in ("running", "pending") for one in all_of_them["shards"]))
+    whole = wait_for(
+        place,
+        lambda all_of_them: all(
+            one["state"] not in ("running", "pending") for one in all_of_them["shards"]
+        ),
+    )
     assert whole["whole"], whole
     other = next(one for one in whole["shards"] if one["shard"] == dying["shard"])
-    assert other["run"] == dying["run"] and other["node"] != dying["node"], "it went on with its run, elsewhere"
+    assert other["run"] == dying["run"] and other["node"] != dying["node"], (
+        "it went on with its run, elsewhere"
+    )
     merged = place.run("status", "shared folder", "--merge", "--store", str(place.store))
     assert merged.returncode == 0 and "3 runs copied" in merged.stdout, merged
     _, items, words = shown(place, place.store)
-    assert sorted(points_of(items)) == sorted((batch, size) for batch in ("1", "2", "3") for size in ("8", "10"))
+    assert sorted(points_of(items)) == sorted(
+        (batch, size) for batch in ("1", "2", "3") for size in ("8", "10")
+    )
     assert "more than once" not in words
-    assert ask(place.store, "SELECT count(*) FROM runs") == [(3,)] and ask(place.store, "SELECT count(*), sum(finished) FROM run_cases") == [(6, 6)]
+    assert ask(place.store, "SELECT count(*) FROM runs") == [(3,)] and ask(
+        place.store, "SELECT count(*), sum(finished) FROM run_cases"
+    ) == [(6, 6)]

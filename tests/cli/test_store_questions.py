@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The questions of docs/store.md, as they stand there, on a store with known answers."""
+
 from __future__ import annotations
 
 import re
@@ -26,57 +27,156 @@ def store():
     other = made.run(noisy, new)
     made.run(quiet, new, interrupted=1, command="./strata compare stopped")
     made.run(quiet, new, finished="", command="./strata compare killed")
-    for run, speedups, spread, compile_ms in ((first, (2.0, 3.0), 0.01, 10.0), (second, (2.5, 3.5), 0.03, 8.0), (other, (9.0, 9.0), 0.2, 1.0)):
+    for run, speedups, spread, compile_ms in (
+        (first, (2.0, 3.0), 0.01, 10.0),
+        (second, (2.5, 3.5), 0.03, 8.0),
+        (other, (9.0, 9.0), 0.2, 1.0),
+    ):
         for batch, speedup in zip((1, 8), speedups):
             case = made.case(run, batch=batch)
             made.row(run, case, "noop", {"warm_start": 99999.0}, harness=1)
-            made.row(run, case, "eager", {"speedup": (1.0, 1.0, 1.0), "warm_start": 2000.0 * batch, "peak_memory": 500.0 * batch})
-            static = {"speedup": (speedup, speedup - 0.5, speedup + 0.5), "warm_start": 30.0, "restart_spread": spread, "peak_memory": 900.0}
+            made.row(
+                run,
+                case,
+                "eager",
+                {
+                    "speedup": (1.0, 1.0, 1.0),
+                    "warm_start": 2000.0 * batch,
+                    "peak_memory": 500.0 * batch,
+                },
+            )
+            static = {
+                "speedup": (speedup, speedup - 0.5, speedup + 0.5),
+                "warm_start": 30.0,
+                "restart_spread": spread,
+                "peak_memory": 900.0,
+            }
             made.row(run, case, "static", static)
             made.row(run, case, "static", {"speedup": 77.0}, variant="tuned")
-            made.row(run, case, "compile", {"iteration_time": compile_ms * batch, "warm_start": 9000.0})
+            made.row(
+                run, case, "compile", {"iteration_time": compile_ms * batch, "warm_start": 9000.0}
+            )
             made.row(run, case, "tensorrt", state="unavailable", reason=f"no GPU in {run}")
-            made.row(run, case, "ncnn", state="unsupported" if batch == 1 else "failed", reason="never mind")
+            made.row(
+                run,
+                case,
+                "ncnn",
+                state="unsupported" if batch == 1 else "failed",
+                reason="never mind",
+            )
     changed = made.case(second, model="other", network="another")
     made.case(first, model="other", network="one")
     made.row(first, changed, "compile", {"iteration_time": 1.0})
-    made.row(second, changed, "compile", {"iteration_time": 5.0})  # another network: no change of this one
-    made.row(second, changed, "libtorch", state="unequal", first_difference="layer3.bn", reason="outputs differ")
+    # another network: no change of this one
+    made.row(second, changed, "compile", {"iteration_time": 5.0})
+    made.row(
+        second,
+        changed,
+        "libtorch",
+        state="unequal",
+        first_difference="layer3.bn",
+        reason="outputs differ",
+    )
     served = made.case(second, model="served")
-    for level, clients, rate, p99 in (("aoti", 2, 80.0, 12.0), ("aoti", 4, 150.0, 19.0), ("aoti", 8, 200.0, 40.0), ("eager", 4, 90.0, 15.0)):
+    for level, clients, rate, p99 in (
+        ("aoti", 2, 80.0, 12.0),
+        ("aoti", 4, 150.0, 19.0),
+        ("aoti", 8, 200.0, 40.0),
+        ("eager", 4, 90.0, 15.0),
+    ):
         setting = f"{clients} threads"
-        made.row(second, served, level, {f"requests_per_s {setting}": rate, f"request_p99 {setting}": p99})
+        made.row(
+            second,
+            served,
+            level,
+            {f"requests_per_s {setting}": rate, f"request_p99 {setting}": p99},
+        )
     trained = [made.row(second, served, level) for level in ("libtorch", "compile")]
-    for row, repeat, losses in ((trained[0], 0, (3.0, 1.0, 0.5)), (trained[1], 0, (3.0, 2.0)), (trained[1], 1, (2.5,))):
+    for row, repeat, losses in (
+        (trained[0], 0, (3.0, 1.0, 0.5)),
+        (trained[1], 0, (3.0, 2.0)),
+        (trained[1], 1, (2.5,)),
+    ):
         for epoch, loss in enumerate(losses, 1):
-            made.put("series", row_id=row, name="test_loss", unit="1", axis="epoch", repeat=repeat, position=epoch, value=loss)
-    for row, identifier in ((trained[1], "W007"), (trained[1], "W007"), (trained[0], "W004"), (None, "W002")):
-        made.put("warnings", run_id=second, id=identifier, what="", advice="", case_key=served, row_id=row)
+            made.put(
+                "series",
+                row_id=row,
+                name="test_loss",
+                unit="1",
+                axis="epoch",
+                repeat=repeat,
+                position=epoch,
+                value=loss,
+            )
+    for row, identifier in (
+        (trained[1], "W007"),
+        (trained[1], "W007"),
+        (trained[0], "W004"),
+        (None, "W002"),
+    ):
+        made.put(
+            "warnings",
+            run_id=second,
+            id=identifier,
+            what="",
+            advice="",
+            case_key=served,
+            row_id=row,
+        )
     made.first, made.second, made.other = first, second, other
     return made
 
 
 def rounded(rows: list[tuple]) -> list[tuple]:
-    return [tuple(round(value, 6) if isinstance(value, float) else value for value in row) for row in rows]
+    return [
+        tuple(round(value, 6) if isinstance(value, float) else value for value in row)
+        for row in rows
+    ]
 
 
 def answers(store) -> dict[str, list[tuple]]:
     first, second, other = store.first, store.second, store.other
     return {
         "How much faster is one level, by batch, in all runs of a machine?": [
-            ("m", 1, 2.0, 1.5, 2.5, first), ("m", 1, 2.5, 2.0, 3.0, second), ("m", 8, 3.0, 2.5, 3.5, first), ("m", 8, 3.5, 3.0, 4.0, second)],
-        "Which level starts slowest?": [("eager", "default", 16000.0, "m/infer/b8"), ("compile", "default", 9000.0, "m/infer/b1"),
-                                        ("static", "default", 30.0, "m/infer/b1")],
-        "What was unequal, and where did it first differ?": [(second, "other/infer/b1", "libtorch", "default", "layer3.bn", "outputs differ")],
-        "How did a level change between two versions of PyTorch?": [("m/infer/b1", 10.0, 8.0, 1.25), ("m/infer/b8", 80.0, 64.0, 1.25)],
-        "What needs the most memory at each batch?": [(1, "static", "default", 900.0, "m/infer/b1"), (8, "eager", "default", 4000.0, "m/infer/b8")],
-        "Which levels have never been available, and why?": [("tensorrt", "default", "unavailable", f"no GPU in {other}")],
+            ("m", 1, 2.0, 1.5, 2.5, first),
+            ("m", 1, 2.5, 2.0, 3.0, second),
+            ("m", 8, 3.0, 2.5, 3.5, first),
+            ("m", 8, 3.5, 3.0, 4.0, second),
+        ],
+        "Which level starts slowest?": [
+            ("eager", "default", 16000.0, "m/infer/b8"),
+            ("compile", "default", 9000.0, "m/infer/b1"),
+            ("static", "default", 30.0, "m/infer/b1"),
+        ],
+        "What was unequal, and where did it first differ?": [
+            (second, "other/infer/b1", "libtorch", "default", "layer3.bn", "outputs differ")
+        ],
+        "How did a level change between two versions of PyTorch?": [
+            ("m/infer/b1", 10.0, 8.0, 1.25),
+            ("m/infer/b8", 80.0, 64.0, 1.25),
+        ],
+        "What needs the most memory at each batch?": [
+            (1, "static", "default", 900.0, "m/infer/b1"),
+            (8, "eager", "default", 4000.0, "m/infer/b8"),
+        ],
+        "Which levels have never been available, and why?": [
+            ("tensorrt", "default", "unavailable", f"no GPU in {other}")
+        ],
         "Which machine is the noisiest?": [("Xeon", 8, 0.2, 1), ("EPYC", 2, 0.02, 2)],
-        "Which runs were interrupted?": [("20260101-000004-0000", "./strata compare stopped"), ("20260101-000005-0000", "./strata compare killed")],
-        "Which level serves the most requests with 99% of them below 20 ms?": [("served/infer/b1", "aoti", "4 threads", 150.0, 19.0)],
+        "Which runs were interrupted?": [
+            ("20260101-000004-0000", "./strata compare stopped"),
+            ("20260101-000005-0000", "./strata compare killed"),
+        ],
+        "Which level serves the most requests with 99% of them below 20 ms?": [
+            ("served/infer/b1", "aoti", "4 threads", 150.0, 19.0)
+        ],
         "Which levels are warned about?": [("compile", "W007", 2), ("libtorch", "W004", 1)],
-        "How far did a level's training come?": [("libtorch", 0, 3, 0.5), ("compile", 0, 2, 2.0), ("compile", 1, 1, 2.5)],
-    }  # fmt: skip
+        "How far did a level's training come?": [
+            ("libtorch", 0, 3, 0.5),
+            ("compile", 0, 2, 2.0),
+            ("compile", 1, 1, 2.5),
+        ],
+    }
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

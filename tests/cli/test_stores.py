@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores that are damaged, forged, locked, read-only or left by a run that was killed: what is shown is right, or refused."""
+"""Stores that are damaged, forged, locked, read-only or left by a run that was killed: what is
+shown is right, or refused."""
+
 from __future__ import annotations
 
 import json
@@ -31,7 +33,8 @@ def read(place, store: Path, *words: str, **keywords) -> subprocess.CompletedPro
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """A place with a store that holds a finished run of two levels, and what each reading command says of it."""
+    """A place with a store that holds a finished run of two levels, and what each reading command
+    says of it."""
     folder = tmp_path_factory.mktemp("stores")
     place = Strata(folder / "place", folder / "cache")
     place.level("one", rank=1)
@@ -44,7 +47,12 @@ def measured(tmp_path_factory):
 
 
 def verdicts(place, store: Path, *, exact: bool) -> dict[tuple, str]:
-    return {words: store_damage.verdict(read(place, store, *words, timeout=60), place.whole[words], exact=exact) for words in READING}
+    return {
+        words: store_damage.verdict(
+            read(place, store, *words, timeout=60), place.whole[words], exact=exact
+        )
+        for words in READING
+    }
 
 
 def test_single_damaged_pages_never_give_other_numbers(measured, tmp_path):
@@ -77,8 +85,11 @@ def test_wrong_cells_with_right_checksums_never_give_other_numbers(measured, tmp
         ("UPDATE blocks SET round=90000000 WHERE round=0", "places"),
         ("UPDATE blocks SET wall_ns=x'00'", "wall_ns"),
         ("UPDATE level_rows SET info='[]'", "info"),
-        ("UPDATE run_cases SET trust='{\"process_sigma\":\"x\"}'", "process_sigma"),
-        ("UPDATE run_cases SET trust='{\"learned\":[{\"levels\":[\"a\",\"b\"],\"variance\":-1}]}'", "variance"),
+        ('UPDATE run_cases SET trust=\'{"process_sigma":"x"}\'', "process_sigma"),
+        (
+            'UPDATE run_cases SET trust=\'{"learned":[{"levels":["a","b"],"variance":-1}]}\'',
+            "variance",
+        ),
         ("UPDATE cases SET canonical=replace(hex(zeroblob(50000)),'0','[')", "nested"),
         ("UPDATE runs SET settings='7'", "settings"),
         ("UPDATE level_rows SET state='fine'", "state"),
@@ -139,7 +150,8 @@ def test_a_damaged_store_is_not_written_to(measured, tmp_path):
     assert store.read_bytes() == data
 
 
-# ------------------------------------------------------------------------------------------------- runs without an end
+# ---------------------------------------------------------------------------- runs without an end
+
 
 def test_what_a_killed_run_measured_is_shown_and_the_run_is_called_interrupted(strata):
     strata.level("one", rank=1)
@@ -152,11 +164,24 @@ def test_what_a_killed_run_measured_is_shown_and_the_run_is_called_interrupted(s
     process.communicate(timeout=30)
     result = json.loads(read(strata, strata.store, *SHOW).stdout)
     for row in rows_of(result).values():
-        assert row["state"] == "measured" and row["end_to_end_ms"]["samples"] > 0 and row["reason"] == ""
-        assert "the end of the run" in [line["check"] for line in row["proof"]["lines"] if line["result"] == "not_checked"]
-    assert result["run"]["interrupted"] and "W005" in [warning["id"] for warning in result["warnings"]]
+        assert (
+            row["state"] == "measured"
+            and row["end_to_end_ms"]["samples"] > 0
+            and row["reason"] == ""
+        )
+        assert "the end of the run" in [
+            line["check"] for line in row["proof"]["lines"] if line["result"] == "not_checked"
+        ]
+    assert result["run"]["interrupted"] and "W005" in [
+        warning["id"] for warning in result["warnings"]
+    ]
     assert "interrupted" in read(strata, strata.store, "show", "last").stdout
-    assert json.loads(read(strata, strata.store, "list", "runs", "--format", "json").stdout)[0]["state"] == "interrupted"
+    assert (
+        json.loads(read(strata, strata.store, "list", "runs", "--format", "json").stdout)[0][
+            "state"
+        ]
+        == "interrupted"
+    )
 
 
 def test_a_level_that_was_wrong_while_timing_has_no_number_after_a_kill(strata):
@@ -203,19 +228,26 @@ def test_waiting_for_a_store_ends_with_the_first_signal(measured, tmp_path):
     assert "another program holds the store" in errors
 
 
-# ------------------------------------------------------------------------------------------------------ what is stored
+# --------------------------------------------------------------------------------- what is stored
+
 
 @pytest.mark.parametrize(
-    "more", [("--seed", "-1"), ("--input-from", "/etc"), ("--dynamic", "batch=2..8", "--batch", "1")], ids=lambda m: m[0]
+    "more",
+    [("--seed", "-1"), ("--input-from", "/etc"), ("--dynamic", "batch=2..8", "--batch", "1")],
+    ids=lambda m: m[0],
 )
 def test_what_cannot_begin_leaves_no_run(strata, more):
     strata.level("one", rank=1)
-    done = strata.run("compare", MODEL, "--levels", "one", "--threads", "1", "--store", str(strata.store), *more)
+    done = strata.run(
+        "compare", MODEL, "--levels", "one", "--threads", "1", "--store", str(strata.store), *more
+    )
     assert done.returncode != 0
     listed = read(strata, strata.store, "list", "runs", "--format", "json")
     assert strata.store.exists() is False or json.loads(listed.stdout or "[]") == [], listed
     shown = read(strata, strata.store, "show", "last")
-    assert (shown.returncode == 2 and "no run is stored yet" in shown.stderr) or "no such file" in shown.stderr
+    assert (
+        shown.returncode == 2 and "no run is stored yet" in shown.stderr
+    ) or "no such file" in shown.stderr
 
 
 def test_a_model_that_raises_leaves_the_run_before_it_the_last(strata):
@@ -224,16 +256,30 @@ def test_a_model_that_raises_leaves_the_run_before_it_the_last(strata):
     before = json.loads(read(strata, strata.store, *SHOW).stdout)["run"]["id"]
     model = strata.folder / "raises.py"
     model.write_text("def build():\n    raise ValueError('no')\n", encoding="utf-8")
-    done = strata.run("compare", f"{model}:build", "--levels", "one", "--threads", "1", "--store", str(strata.store))
+    done = strata.run(
+        "compare",
+        f"{model}:build",
+        "--levels",
+        "one",
+        "--threads",
+        "1",
+        "--store",
+        str(strata.store),
+    )
     assert done.returncode != 0
     assert json.loads(read(strata, strata.store, *SHOW).stdout)["run"]["id"] == before
-    assert len(json.loads(read(strata, strata.store, "list", "runs", "--format", "json").stdout)) == 1
+    assert (
+        len(json.loads(read(strata, strata.store, "list", "runs", "--format", "json").stdout)) == 1
+    )
 
 
 def test_a_list_of_runs_has_a_verdict_and_says_how_to_begin_where_there_is_none(measured, tmp_path):
     [run] = json.loads(measured.whole[READING[2]])
     headline = json.loads(measured.whole[SHOW])["cases"][0]["headline"]
-    assert run["verdict"] and (headline["level"] or headline["verdict"]).split("_")[0] in run["verdict"]
+    assert (
+        run["verdict"]
+        and (headline["level"] or headline["verdict"]).split("_")[0] in run["verdict"]
+    )
     done = measured.run("list", "runs", XDG_DATA_HOME=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "no runs yet; ./strata compare MODEL makes one\n")
     done = measured.run("list", "runs", "--format", "json", XDG_DATA_HOME=str(tmp_path))
@@ -241,7 +287,9 @@ def test_a_list_of_runs_has_a_verdict_and_says_how_to_begin_where_there_is_none(
     assert measured.run("list", "runs", "--store", str(tmp_path / "typo.db")).returncode == 2
 
 
-def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(strata, measured, tmp_path):
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
+    strata, measured, tmp_path
+):
     missing = str(tmp_path / "missing" / "x.html")
     for place in (missing, str(tmp_path)):
         done = strata.run("compare", MODEL, "--levels", "nosuch", "-o", place)
@@ -252,13 +300,16 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(stra
     assert not (tmp_path / "missing").exists()
 
 
-# ----------------------------------------------------------------------------------------------- without rights to write
+# ------------------------------------------------------------------------ without rights to write
+
 
 def as_somebody_else(words: list[str], place) -> subprocess.CompletedProcess:
     """Runs a command without the rights of this user, where this user is root; else as it is."""
     user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     environment = place.environment | {"TMPDIR": "/tmp"}
-    return subprocess.run(words, env=environment, cwd="/", capture_output=True, text=True, timeout=60, **user)
+    return subprocess.run(
+        words, env=environment, cwd="/", capture_output=True, text=True, timeout=60, **user
+    )
 
 
 def test_reading_needs_no_right_to_write(measured):
@@ -270,7 +321,8 @@ def test_reading_needs_no_right_to_write(measured):
         for log in (False, True):
             store = folder / f"{log}.db"
             shutil.copy(measured.store, store)
-            if log:  # what a killed program leaves: a log that is not yet in the file, and no index of it
+            # what a killed program leaves: a log that is not yet in the file, and no index of it
+            if log:
                 connection = sqlite3.connect(store)
                 connection.execute("UPDATE runs SET name='from-the-log'")
                 connection.commit()
@@ -285,8 +337,15 @@ def test_reading_needs_no_right_to_write(measured):
         try:
             for store, run in (("False.db", "last"), ("True.db", "from-the-log")):
                 for verb in (["show", run], ["list", "runs"], ["export-data", run]):
-                    done = as_somebody_else([str(program), *verb, "--store", str(folder / store)], measured)
+                    done = as_somebody_else(
+                        [str(program), *verb, "--store", str(folder / store)], measured
+                    )
                     assert done.returncode == 0, (store, verb, done.stderr)
-            assert sorted(f.name for f in folder.iterdir()) == ["False.db", "True.db", "True.db-wal", "strata"]
+            assert sorted(f.name for f in folder.iterdir()) == [
+                "False.db",
+                "True.db",
+                "True.db-wal",
+                "strata",
+            ]
         finally:
             folder.chmod(0o755)

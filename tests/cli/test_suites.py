@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`strata run`: what a suite's file may say, its entries one after the other in one run, and going on with it; plans of trainings."""
+"""`strata run`: what a suite's file may say, its entries one after the other in one run, and going
+on with it; plans of trainings."""
+
 from __future__ import annotations
 
 import json
@@ -35,12 +37,16 @@ def write(strata, text: str, title: str = 'title = "A suite"\n') -> str:
 
 def entries_of(done) -> list[dict]:
     assert done.stdout, done.stderr
-    entries, commands = (item["rows"] for section in json.loads(done.stdout)["sections"] for item in section["items"])
+    entries, commands = (
+        item["rows"] for section in json.loads(done.stdout)["sections"] for item in section["items"]
+    )
     return [entry | command for entry, command in zip(entries, commands, strict=True)]
 
 
 def run(strata, text: str, *more: str):
-    return strata.run("run", write(strata, text), "--store", str(strata.store), "--format", "json", *more)
+    return strata.run(
+        "run", write(strata, text), "--store", str(strata.store), "--format", "json", *more
+    )
 
 
 def stored(strata) -> list[dict]:
@@ -55,29 +61,56 @@ def test_every_entry_is_run_and_found_again_below_its_suite(strata):
     rows = entries_of(done)
     assert [row["state"] for row in rows] == ["done"] * 3 and "--order-seed 4" in rows[2]["command"]
     assert "entry 2 of 3" in done.stderr and "left" in done.stderr
-    assert all(row["took"]["value"] > 0 and row["predicted"]["value"] > 0 and row["report"].endswith(".html") for row in rows), rows
+    assert all(
+        row["took"]["value"] > 0
+        and row["predicted"]["value"] > 0
+        and row["report"].endswith(".html")
+        for row in rows
+    ), rows
     suite = json.loads(done.stdout)
     assert suite["summary"].startswith("3 entries: 3 done; ") and "predicted" in suite["summary"]
     run_id = next(fact["value"] for fact in suite["facts"] if fact["name"] == "run")
     shown = strata.run("show", run_id, "--format", "json", "--store", str(strata.store))
     assert json.loads(shown.stdout) == suite
-    one = json.loads(strata.run("show", rows[2]["run"], "--format", "json", "--store", str(strata.store)).stdout)
+    one = json.loads(
+        strata.run("show", rows[2]["run"], "--format", "json", "--store", str(strata.store)).stdout
+    )
     assert one["run"]["command"] == rows[2]["command"] and "--store" in rows[2]["command"]
     page = strata.folder / "suite.html"
-    assert strata.run("report", run_id, "--store", str(strata.store), "-o", str(page)).returncode == 0
+    assert (
+        strata.run("report", run_id, "--store", str(strata.store), "-o", str(page)).returncode == 0
+    )
     assert "A suite" in page.read_text(encoding="utf-8")
 
 
 def test_an_entry_that_fails_does_not_keep_the_others_from_running(strata):
     strata.level("one", rank=1)
-    strata.level("broken", rank=2, ops={"load": {"error": {"code": "failed", "what": "no such luck", "hint": ""}}})
-    done = run(strata, QUICK + '[[entry]]\nlevels = "broken"\n[[entry]]\nmodel = "absent.py:build"\n[[entry]]\n')
-    assert done.returncode == 2 and "suite.toml" in done.stderr, "a network that is not there is found before anything runs"
+    strata.level(
+        "broken",
+        rank=2,
+        ops={"load": {"error": {"code": "failed", "what": "no such luck", "hint": ""}}},
+    )
+    done = run(
+        strata,
+        QUICK + '[[entry]]\nlevels = "broken"\n[[entry]]\nmodel = "absent.py:build"\n[[entry]]\n',
+    )
+    assert done.returncode == 2 and "suite.toml" in done.stderr, (
+        "a network that is not there is found before anything runs"
+    )
     assert not strata.store.exists()
-    (strata.folder / "raises.py").write_text("def build():\n    raise RuntimeError('not today')\n", encoding="utf-8")
-    done = run(strata, QUICK + '[[entry]]\nlevels = "broken"\n[[entry]]\nmodel = "raises.py:build"\n[[entry]]\n')
+    (strata.folder / "raises.py").write_text(
+        "def build():\n    raise RuntimeError('not today')\n", encoding="utf-8"
+    )
+    done = run(
+        strata,
+        QUICK + '[[entry]]\nlevels = "broken"\n[[entry]]\nmodel = "raises.py:build"\n[[entry]]\n',
+    )
     rows = entries_of(done)
-    assert done.returncode == 1 and [row["state"] for row in rows] == ["failed", "failed", "done"], done.stderr
+    assert done.returncode == 1 and [row["state"] for row in rows] == [
+        "failed",
+        "failed",
+        "done",
+    ], done.stderr
     assert rows[0]["run"] and not rows[1]["run"] and "not today" in rows[1]["result"]
 
 
@@ -86,28 +119,55 @@ def test_a_device_that_is_not_here_is_recorded_and_ends_nothing(strata):
     strata.level("one", rank=1, json_fields={"devices": ["cpu", "cuda"]})
     done = run(strata, QUICK + '[[entry]]\ndevice = ["cuda", "cpu"]\n')
     rows = entries_of(done)
-    assert done.returncode == 0 and [row["state"] for row in rows] == ["unavailable", "done"], done.stderr
+    assert done.returncode == 0 and [row["state"] for row in rows] == ["unavailable", "done"], (
+        done.stderr
+    )
     assert "no device cuda: " in rows[0]["result"]
     done = run(strata, QUICK + '[[entry]]\ndevice = "cuda"\n')
     assert done.returncode == 3, "nothing could run"
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    (QUICK + "[[entry]]\nrestart = 1\n", ["suite.toml:11: unknown key 'restart' of compare (did you mean 'restarts'?); allowed: ", "batch"]),
-    (QUICK + "epochs = 1\n[[entry]]\n", ["suite.toml:10: unknown key 'epochs' of compare"]),
-    (QUICK + '[[entry]]\nverb = "trian"\n', ["suite.toml:10: unknown verb 'trian' (did you mean 'train'?); allowed: compare, sweep, train"]),
-    (QUICK + "[[entry]]\nrestarts = 0\n", ["suite.toml:10: --restarts 0: allowed: 1 to 100"]),
-    (QUICK + "[[entry]]\ntuned = 3\n", ["suite.toml:11: tuned is true or false"]),
-    (QUICK + "[[entry]]\nrestarts = true\n", ["suite.toml:11: restarts takes a value"]),
-    (QUICK + "[[entry]]\nrestarts = []\n", ["suite.toml:11: restarts is an empty list"]),
-    (QUICK + "[[entry]]\nrestarts = [1, 1]\n", ["suite.toml:11: restarts: 1 is given twice"]),
-    (QUICK + '[[entry]]\nstore = "x.db"\n', ["suite.toml:11: store is not an option of entries"]),
-    ('\n[defaults]\nverb = "train"\n[[entry]]\ndata-dir = "x"\n', ["suite.toml:6: data-dir is not an option of entries"]),
-    (QUICK + "[[entry]]\nrestarts = \n", ["suite.toml:11: "]),
-    (QUICK, ["a suite has entries"]),
-    ("[[entry]]\nmodel = 'x'\n", ["suite.toml:2: an entry without a verb"]),
-    ("[[enrty]]\n", ["suite.toml:2: unknown key 'enrty' (did you mean 'entry'?); allowed: title, about, source, defaults, entry"]),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            QUICK + "[[entry]]\nrestart = 1\n",
+            [
+                "suite.toml:11: unknown key 'restart' of compare (did you mean 'restarts'?); allowed: ",
+                "batch",
+            ],
+        ),
+        (QUICK + "epochs = 1\n[[entry]]\n", ["suite.toml:10: unknown key 'epochs' of compare"]),
+        (
+            QUICK + '[[entry]]\nverb = "trian"\n',
+            [
+                "suite.toml:10: unknown verb 'trian' (did you mean 'train'?); allowed: compare, sweep, train"
+            ],
+        ),
+        (QUICK + "[[entry]]\nrestarts = 0\n", ["suite.toml:10: --restarts 0: allowed: 1 to 100"]),
+        (QUICK + "[[entry]]\ntuned = 3\n", ["suite.toml:11: tuned is true or false"]),
+        (QUICK + "[[entry]]\nrestarts = true\n", ["suite.toml:11: restarts takes a value"]),
+        (QUICK + "[[entry]]\nrestarts = []\n", ["suite.toml:11: restarts is an empty list"]),
+        (QUICK + "[[entry]]\nrestarts = [1, 1]\n", ["suite.toml:11: restarts: 1 is given twice"]),
+        (
+            QUICK + '[[entry]]\nstore = "x.db"\n',
+            ["suite.toml:11: store is not an option of entries"],
+        ),
+        (
+            '\n[defaults]\nverb = "train"\n[[entry]]\ndata-dir = "x"\n',
+            ["suite.toml:6: data-dir is not an option of entries"],
+        ),
+        (QUICK + "[[entry]]\nrestarts = \n", ["suite.toml:11: "]),
+        (QUICK, ["a suite has entries"]),
+        ("[[entry]]\nmodel = 'x'\n", ["suite.toml:2: an entry without a verb"]),
+        (
+            "[[enrty]]\n",
+            [
+                "suite.toml:2: unknown key 'enrty' (did you mean 'entry'?); allowed: title, about, source, defaults, entry"
+            ],
+        ),
+    ],
+)
 def test_what_no_suite_may_say_is_refused_with_its_line(strata, text, words):
     strata.level("one")
     done = strata.run("run", write(strata, text), "--store", str(strata.store))
@@ -120,14 +180,20 @@ def test_what_no_suite_may_say_is_refused_with_its_line(strata, text, words):
 @pytest.mark.parametrize("suite", SUITES, ids=lambda path: str(path.relative_to(ROOT / "suites")))
 def test_every_suite_of_strata_asks_what_its_verbs_take(strata, suite):
     # entries are read in order, so that what is refused is the one that was added
-    (strata.folder / "suite.toml").write_text(suite.read_text(encoding="utf-8") + '\n[[entry]]\nverb = "nonsense"\n', encoding="utf-8")
+    (strata.folder / "suite.toml").write_text(
+        suite.read_text(encoding="utf-8") + '\n[[entry]]\nverb = "nonsense"\n', encoding="utf-8"
+    )
     done = strata.run("run", "suite.toml", "--store", str(strata.store))
     assert done.returncode == 2 and "unknown verb 'nonsense'" in done.stderr, done.stderr
 
 
 def test_a_suite_is_found_by_its_name(strata):
     done = strata.run("run", "paper-2020/minst")
-    assert done.returncode == 2 and "did you mean 'paper-2020/mnist'?" in done.stderr and "digits" in done.stderr
+    assert (
+        done.returncode == 2
+        and "did you mean 'paper-2020/mnist'?" in done.stderr
+        and "digits" in done.stderr
+    )
 
 
 @pytest.mark.parametrize("command", ["resume", "run"])
@@ -155,22 +221,34 @@ def test_a_suite_that_was_killed_goes_on_where_it_stopped(strata, command):
     suites = [one for one in stored(strata) if " run " in one["command"]]
     assert [one["verdict"][0].startswith("2 entries: 2 done") for one in suites] == [True], suites
     again = strata.run("run", name, "--resume", "--format", "json", *words)
-    assert again.returncode == 0 and "entry 1 of 2" not in again.stderr and "entry 2 of 2" not in again.stderr
+    assert (
+        again.returncode == 0
+        and "entry 1 of 2" not in again.stderr
+        and "entry 2 of 2" not in again.stderr
+    )
 
 
 def test_a_suite_that_changed_is_begun_anew(strata):
     strata.level("one", rank=1)
     assert run(strata, QUICK + "[[entry]]\n").returncode == 0
     done = run(strata, QUICK + "# changed\n[[entry]]\n", "--resume")
-    assert done.returncode == 0 and "a new one begins" in done.stderr and "entry 1 of 1" in done.stderr
+    assert (
+        done.returncode == 0 and "a new one begins" in done.stderr and "entry 1 of 1" in done.stderr
+    )
 
 
 def test_a_dry_run_prints_every_entry_and_runs_none(strata):
     strata.level("one", rank=1)
     name = write(strata, QUICK + "[[entry]]\norder-seed = [1, 2]\n")
     done = strata.run("run", name, "--dry-run", "--store", str(strata.store))
-    assert done.returncode == 0 and "2 entries: about " in done.stdout and "assumed" in done.stdout, done.stderr
-    plan = json.loads(strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store)).stdout)
+    assert (
+        done.returncode == 0 and "2 entries: about " in done.stdout and "assumed" in done.stdout
+    ), done.stderr
+    plan = json.loads(
+        strata.run(
+            "run", name, "--dry-run", "--format", "json", "--store", str(strata.store)
+        ).stdout
+    )
     assert [one["levels"] for one in plan["entries"]] == ["one", "one"] and plan["predicted_s"] > 10
     assert not strata.store.exists()
 
@@ -179,7 +257,10 @@ def test_a_dry_run_prints_every_entry_and_runs_none(strata):
 def test_batches_and_sizes_from_lists_are_axes_of_one_entry(strata, verb):
     strata.level("one", rank=1)
     (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
-    name = write(strata, f'[[entry]]\nverb = "{verb}"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = [1, 2]\nsize = [8, 10]\n')
+    name = write(
+        strata,
+        f'[[entry]]\nverb = "{verb}"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = [1, 2]\nsize = [8, 10]\n',
+    )
     done = strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store))
     assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["4 cases"], done.stderr
 
@@ -187,25 +268,48 @@ def test_batches_and_sizes_from_lists_are_axes_of_one_entry(strata, verb):
 def test_keys_of_a_suite_are_still_taken_under_their_former_names(strata):
     strata.level("one", rank=1)
     text = QUICK + """[[entry]]\nmaths = ["fp32", "bf16"]\nprecision = "5%"\n"""
-    done = strata.run("run", write(strata, text), "--dry-run", "--format", "json", "--store", str(strata.store))
+    done = strata.run(
+        "run", write(strata, text), "--dry-run", "--format", "json", "--store", str(strata.store)
+    )
     assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["2 cases"], done.stderr
-    done = strata.run("run", write(strata, text.replace("5%", "500%")), "--store", str(strata.store))
+    done = strata.run(
+        "run", write(strata, text.replace("5%", "500%")), "--store", str(strata.store)
+    )
     assert done.returncode == 2 and "--ci-width 500%: allowed: between" in done.stderr, done.stderr
 
 
 def test_a_sweep_is_planned_to_end_after_its_budget(strata):
     strata.level("one", rank=1)
     (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
-    sweep = ["sweep", "net.py:build", "--levels", "one", "--batch", "1..4*2", "--size", "8,10", "--restarts", "1", "--dry-run", "--store", str(strata.store)]
+    sweep = [
+        "sweep",
+        "net.py:build",
+        "--levels",
+        "one",
+        "--batch",
+        "1..4*2",
+        "--size",
+        "8,10",
+        "--restarts",
+        "1",
+        "--dry-run",
+        "--store",
+        str(strata.store),
+    ]
 
     def predicted_s(*more: str) -> float:
         return json.loads(strata.run(*sweep, "--format", "json", *more).stdout)["predicted_s"]
 
     assert predicted_s("--budget", "60m") == pytest.approx(3600)
-    assert predicted_s("--budget", "24h", "--point-time", "10s") < 600, "each of six points has its time"
+    assert predicted_s("--budget", "24h", "--point-time", "10s") < 600, (
+        "each of six points has its time"
+    )
     assert predicted_s() > 6 * 120, "without a budget a point has the preset's time"
     assert "ends after its budget of 1 min" in strata.run(*sweep, "--budget", "60s").stdout
-    name = write(strata, '[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = "1..4*2"\nbudget = "60m"\n')
+    name = write(
+        strata,
+        '[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nlevels = ["one"]\nbatch = "1..4*2"\nbudget = "60m"\n',
+    )
     done = strata.run("run", name, "--dry-run", "--format", "json", "--store", str(strata.store))
     assert json.loads(done.stdout)["predicted_s"] == pytest.approx(3600)
 
@@ -218,45 +322,111 @@ def learner(strata):
 
 
 def plan_of(strata, *more: str) -> dict:
-    done = strata.run("train", "net.py:build", "--dataset", "digits", "--levels", "one", "--batch", "32", "--dry-run", "--format", "json", "--store", str(strata.store), *more)
+    done = strata.run(
+        "train",
+        "net.py:build",
+        "--dataset",
+        "digits",
+        "--levels",
+        "one",
+        "--batch",
+        "32",
+        "--dry-run",
+        "--format",
+        "json",
+        "--store",
+        str(strata.store),
+        *more,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def test_the_plan_of_a_training_counts_steps_and_predicts_from_operations(learner):
     plan = plan_of(learner, "--epochs", "3", "--repeats", "2")
-    assert (plan["epochs"], plan["repeats"], plan["train_images"], plan["test_images"], plan["steps_an_epoch"]) == (3, 2, 1437, 360, 44)
+    assert (
+        plan["epochs"],
+        plan["repeats"],
+        plan["train_images"],
+        plan["test_images"],
+        plan["steps_an_epoch"],
+    ) == (3, 2, 1437, 360, 44)
     (level,) = plan["levels"]
-    assert level["level"] == "one" and level["step_s"] > 0 and re.search(r"estimated: .*FLOP a step at \d+% of this machine's \d+ GFLOP/s", level["from"])
-    assert plan["predicted_s"] > level["predicted_s"] > 0 and plan["disk_bytes"] > 0 and plan["scaled"] is None
+    assert (
+        level["level"] == "one"
+        and level["step_s"] > 0
+        and re.search(
+            r"estimated: .*FLOP a step at \d+% of this machine's \d+ GFLOP/s", level["from"]
+        )
+    )
+    assert (
+        plan["predicted_s"] > level["predicted_s"] > 0
+        and plan["disk_bytes"] > 0
+        and plan["scaled"] is None
+    )
     assert not learner.store.exists()
 
 
-@pytest.mark.parametrize(("scale", "left", "words"), [
-    ("epochs=0.1,repeats=0.3,images=0.5", (10, 3, 719), "scaled: 10 of 100 epochs, 3 of 10 repeats, 719 of 1437 images"),
-    ("0.01", (100, 1, 144), "scaled: 100 of 100 epochs, 1 of 10 repeats, 144 of 1437 images"),
-    ("repeats=0.5", (100, 5, 1437), "scaled: 100 of 100 epochs, 5 of 10 repeats"),
-])
+@pytest.mark.parametrize(
+    ("scale", "left", "words"),
+    [
+        (
+            "epochs=0.1,repeats=0.3,images=0.5",
+            (10, 3, 719),
+            "scaled: 10 of 100 epochs, 3 of 10 repeats, 719 of 1437 images",
+        ),
+        ("0.01", (100, 1, 144), "scaled: 100 of 100 epochs, 1 of 10 repeats, 144 of 1437 images"),
+        ("repeats=0.5", (100, 5, 1437), "scaled: 100 of 100 epochs, 5 of 10 repeats"),
+    ],
+)
 def test_a_scaled_training_says_what_is_left_of_it(learner, scale, left, words):
     plan = plan_of(learner, "--epochs", "100", "--repeats", "10", "--scale", scale)
-    assert (plan["epochs"], plan["repeats"], plan["train_images"]) == left and plan["scaled"] == words
+    assert (plan["epochs"], plan["repeats"], plan["train_images"]) == left and plan[
+        "scaled"
+    ] == words
 
 
 def test_what_takes_more_than_a_day_wants_to_be_agreed_to(learner):
     text = '[[entry]]\nverb = "train"\nmodel = "net.py:build"\ndataset = "digits"\nlevels = "one"\nepochs = 100000\nrepeats = 1000\n'
     name = write(learner, text)
     done = learner.run("run", name, "--store", str(learner.store))
-    assert done.returncode == 2 and re.search(r"about \d+ days, more than a day", done.stderr) and "--scale" in done.stderr and "--yes" in done.stderr, done.stderr
+    assert (
+        done.returncode == 2
+        and re.search(r"about \d+ days, more than a day", done.stderr)
+        and "--scale" in done.stderr
+        and "--yes" in done.stderr
+    ), done.stderr
     assert not learner.store.exists()
     plan = learner.run("run", name, "--dry-run", "--scale", "1e-7", "--store", str(learner.store))
-    assert plan.returncode == 0 and "scaled: 1000 of 100000 epochs, 1 of 1000 repeats" in plan.stdout, plan.stdout
+    assert (
+        plan.returncode == 0 and "scaled: 1000 of 100000 epochs, 1 of 1000 repeats" in plan.stdout
+    ), plan.stdout
 
 
-@pytest.mark.parametrize(("scale", "words"), [("2", ["--scale 2: no share"]), ("epoch=0.1", ["did you mean 'epochs'"]), ("images=0", ["no share in 'images=0'"])])
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        ("2", ["--scale 2: no share"]),
+        ("epoch=0.1", ["did you mean 'epochs'"]),
+        ("images=0", ["no share in 'images=0'"]),
+    ],
+)
 def test_a_scale_that_is_none_is_refused(learner, scale, words):
-    done = learner.run("train", "net.py:build", "--dataset", "digits", "--scale", scale, "--store", str(learner.store))
+    done = learner.run(
+        "train",
+        "net.py:build",
+        "--dataset",
+        "digits",
+        "--scale",
+        scale,
+        "--store",
+        str(learner.store),
+    )
     assert done.returncode == 2, done.stderr
     for word in words:
         assert word in done.stderr
-    assert learner.run("run", "digits", "--scale", scale, "--store", str(learner.store)).returncode == 2
+    assert (
+        learner.run("run", "digits", "--scale", scale, "--store", str(learner.store)).returncode
+        == 2
+    )
     assert not learner.store.exists()

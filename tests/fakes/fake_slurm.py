@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm as far as strata calls it: a folder of commands for PATH. sbatch runs the tasks of an array one after the other, behind itself. What becomes of a task is
-said beforehand by a file `fate/N` (used once): `crash`, `limit` (its time), `vanish` (its node is gone when its second
-point begins).
+"""Slurm as far as strata calls it: a folder of commands for PATH. sbatch runs the tasks of an array
+one after the other, behind itself. What becomes of a task is said beforehand by a file `fate/N`
+(used once): `crash`, `limit` (its time), `vanish` (its node is gone when its second point begins).
 
     FakeSlurm(folder)            makes the commands; .path is for PATH
     python fake_slurm.py FOLDER COMMAND ARGUMENT...
 """
+
 from __future__ import annotations
 
 import os
@@ -24,7 +25,10 @@ class FakeSlurm:
         self.bin.mkdir(parents=True)
         (folder / "fate").mkdir()
         for name in COMMANDS:
-            (self.bin / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{Path(__file__).resolve()}" "{folder}" {name} "$@"\n', encoding="utf-8")
+            (self.bin / name).write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" -S "{Path(__file__).resolve()}" "{folder}" {name} "$@"\n',
+                encoding="utf-8",
+            )
             (self.bin / name).chmod(0o755)
 
     @property
@@ -36,7 +40,11 @@ class FakeSlurm:
 
     def calls(self, command: str) -> list[list[str]]:
         log = self.folder / f"{command}.calls"
-        return [line.split("\t") for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
+        return (
+            [line.split("\t") for line in log.read_text(encoding="utf-8").splitlines()]
+            if log.exists()
+            else []
+        )
 
     def refuse(self, words: str) -> None:
         (self.folder / "refuses").write_text(words, encoding="utf-8")
@@ -49,7 +57,10 @@ class FakeSlurm:
 
     def wait(self, timeout: float = 240) -> None:
         end = time.monotonic() + timeout
-        while any(state.read_text(encoding="utf-8").split("|")[0] in ("PENDING", "RUNNING", "") for state in self.folder.glob("jobs/*/*")):
+        while any(
+            state.read_text(encoding="utf-8").split("|")[0] in ("PENDING", "RUNNING", "")
+            for state in self.folder.glob("jobs/*/*")
+        ):
             assert time.monotonic() < end, "tasks did not end"
             time.sleep(0.1)
 
@@ -71,8 +82,23 @@ def sbatch(folder: Path, words: list[str]) -> int:
     (folder / "jobs" / str(job)).mkdir(parents=True)
     for task in numbers(given["array"]):
         set_state(folder, job, task, "PENDING", "")
-    subprocess.Popen([sys.executable, "-S", __file__, str(folder), "run", str(job), given["array"], given["output"], words[-1]], start_new_session=True,
-                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.Popen(
+        [
+            sys.executable,
+            "-S",
+            __file__,
+            str(folder),
+            "run",
+            str(job),
+            given["array"],
+            given["output"],
+            words[-1],
+        ],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     print(job)
     return 0
 
@@ -92,12 +118,27 @@ def run_task(folder: Path, job: str, task: int, log: Path, script: Path) -> str:
             out.write("error: no such file on this node\n")
             return "FAILED"
         if fate == "limit":
-            out.write(f"slurmstepd: error: *** JOB {job} ON n{task} CANCELLED AT 2026-11-25T10:00:00 DUE TO TIME LIMIT ***\n")
+            out.write(
+                f"slurmstepd: error: *** JOB {job} ON n{task} CANCELLED AT 2026-11-25T10:00:00 DUE TO TIME LIMIT ***\n"
+            )
             return "TIMEOUT"
-        environment = os.environ | {"SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_JOB_ID": job, "SLURMD_NODENAME": f"n{task}"}
-        process = subprocess.Popen(["/bin/sh", str(script)], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        environment = os.environ | {
+            "SLURM_ARRAY_TASK_ID": str(task),
+            "SLURM_ARRAY_JOB_ID": job,
+            "SLURMD_NODENAME": f"n{task}",
+        }
+        process = subprocess.Popen(
+            ["/bin/sh", str(script)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
         if fate == "vanish":
-            while process.poll() is None and "point 2 of" not in log.read_text(encoding="utf-8", errors="replace"):
+            while process.poll() is None and "point 2 of" not in log.read_text(
+                encoding="utf-8", errors="replace"
+            ):
                 time.sleep(0.05)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -109,13 +150,21 @@ def run(folder: Path, words: list[str]) -> int:
     job, array, output, script = words
     for task in numbers(array):
         set_state(folder, job, task, "RUNNING", f"n{task}")
-        set_state(folder, job, task, run_task(folder, job, task, Path(output.replace("%a", str(task))), Path(script)), f"n{task}")
+        set_state(
+            folder,
+            job,
+            task,
+            run_task(folder, job, task, Path(output.replace("%a", str(task))), Path(script)),
+            f"n{task}",
+        )
     return 0
 
 
 def squeue(folder: Path, words: list[str]) -> int:
     wanted = next(word.split("=", 1)[1] for word in words if word.startswith("--jobs=")).split(",")
-    found = [(job, state) for job in wanted for state in sorted((folder / "jobs" / job).glob("[0-9]*"))]
+    found = [
+        (job, state) for job in wanted for state in sorted((folder / "jobs" / job).glob("[0-9]*"))
+    ]
     if not found:
         print("slurm_load_jobs error: Invalid job id specified", file=sys.stderr)
         return 1

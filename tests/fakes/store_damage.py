@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damages of a store, drawn from a seed: pages as a disk or another program would change them, and cells as a forger
-would write them, with right checksums. And what a reading command made of one: refused, the same numbers, others, crashed."""
+"""Damages of a store, drawn from a seed: pages as a disk or another program would change them, and
+cells as a forger would write them, with right checksums. And what a reading command made of one:
+refused, the same numbers, others, crashed."""
+
 from __future__ import annotations
 
 import hashlib
@@ -15,9 +17,30 @@ SUM_BYTES = 8
 TABLES = ("runs", "cases", "run_cases", "level_rows", "blocks", "warnings")
 # What no column of a store holds; JSON columns get such a value in place of one of theirs, too.
 CELLS: list[Any] = [
-    -1, 2**31 - 1, 2**62, 0.5, 1e308, "", "x", "null", "[]", "{}", "[1]", '{"a":1}', "[" * 100_000,
-    '{"a":' * 5_000, b"", b"x", b"\0" * 8, b"\xff" * 16, b"\0" * 4096, "9" * 400, "\x1b[31m", "../../x", "y" * 1_000_000,
-]  # fmt: skip
+    -1,
+    2**31 - 1,
+    2**62,
+    0.5,
+    1e308,
+    "",
+    "x",
+    "null",
+    "[]",
+    "{}",
+    "[1]",
+    '{"a":1}',
+    "[" * 100_000,
+    '{"a":' * 5_000,
+    b"",
+    b"x",
+    b"\0" * 8,
+    b"\xff" * 16,
+    b"\0" * 4096,
+    "9" * 400,
+    "\x1b[31m",
+    "../../x",
+    "y" * 1_000_000,
+]
 LEAVES: list[Any] = [None, True, "x", -1, 1.5, [], {}, [[]], {"a": []}, "1"]
 
 
@@ -84,7 +107,11 @@ def wrong_leaf(value: Any, draw: random.Random) -> Any:
     if isinstance(value, list) and value:
         at = draw.randrange(len(value))
         return [*value[:at], wrong_leaf(value[at], draw), *value[at + 1 :]]
-    other = [leaf for leaf in LEAVES if type(leaf) is not type(value) and not (is_number(leaf) and is_number(value))]
+    other = [
+        leaf
+        for leaf in LEAVES
+        if type(leaf) is not type(value) and not (is_number(leaf) and is_number(value))
+    ]
     return draw.choice(other)
 
 
@@ -98,8 +125,14 @@ def forge_cell(path: Path, draw: random.Random) -> str:
     try:
         while True:
             table = draw.choice(TABLES)
-            columns = [(name, key) for _, name, _, _, _, key in connection.execute(f"PRAGMA table_info({table})")]
-            column, keys = draw.choice(columns)[0], [name for name, key in columns if key] or ["rowid"]
+            columns = [
+                (name, key)
+                for _, name, _, _, _, key in connection.execute(f"PRAGMA table_info({table})")
+            ]
+            column, keys = (
+                draw.choice(columns)[0],
+                [name for name, key in columns if key] or ["rowid"],
+            )
             rows = connection.execute(f"SELECT {column}, {','.join(keys)} FROM {table}").fetchall()
             if not rows:
                 continue
@@ -120,7 +153,9 @@ def forge_cell(path: Path, draw: random.Random) -> str:
                 connection.execute(f"UPDATE {table} SET {column}=? WHERE {where}", (new, *key))
                 if column in keys or not isinstance(old, (str, bytes)):
                     key = [new if name == column else value for name, value in zip(keys, key)]
-                    (now,) = connection.execute(f"SELECT {column} FROM {table} WHERE {where}", key).fetchone() or (None,)
+                    (now,) = connection.execute(
+                        f"SELECT {column} FROM {table} WHERE {where}", key
+                    ).fetchone() or (None,)
                     if type(now) is type(old):
                         connection.rollback()  # the column made the right type of it
                         continue
@@ -140,12 +175,23 @@ def numbers(value: Any, path: str = "") -> dict[str, float]:
     """Every number of a JSON value by its path."""
     if is_number(value):
         return {path: value}
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return {where: number for key, part in parts for where, number in numbers(part, f"{path}.{key}").items()}
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return {
+        where: number
+        for key, part in parts
+        for where, number in numbers(part, f"{path}.{key}").items()
+    }
 
 
 def verdict(done: subprocess.CompletedProcess | None, whole: str, *, exact: bool) -> str:
-    """What a command made of a damaged store whose whole copy gives `whole`. `exact`: any other text is another number."""
+    """What a command made of a damaged store whose whole copy gives `whole`. `exact`: any other
+    text is another number."""
     if done is None or done.returncode < 0 or done.returncode > 3 or "unforeseen" in done.stderr:
         return "crashed"
     if done.returncode != 0:

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """safetensors files for the fakes, with the standard library alone."""
+
 from __future__ import annotations
 
 import json
 import struct
 from typing import Any
 
-FORMATS = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "B"}
+FORMATS = {
+    "F64": "d",
+    "F32": "f",
+    "I64": "q",
+    "I32": "i",
+    "I16": "h",
+    "I8": "b",
+    "U8": "B",
+    "BOOL": "B",
+}
 
 
 def read_tensors(path: str) -> dict[str, tuple[str, list[int], bytes]]:
@@ -16,8 +26,15 @@ def read_tensors(path: str) -> dict[str, tuple[str, list[int], bytes]]:
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
     body = data[8 + length :]
-    return {name: (entry["dtype"], entry["shape"], body[entry["data_offsets"][0] : entry["data_offsets"][1]])
-            for name, entry in header.items() if name != "__metadata__"}
+    return {
+        name: (
+            entry["dtype"],
+            entry["shape"],
+            body[entry["data_offsets"][0] : entry["data_offsets"][1]],
+        )
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
 
 
 def write_tensors(path: str, tensors: dict[str, tuple[str, list[int], bytes]]) -> None:
@@ -29,7 +46,9 @@ def write_tensors(path: str, tensors: dict[str, tuple[str, list[int], bytes]]) -
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in tensors.values()))
+        file.write(
+            struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in tensors.values())
+        )
 
 
 def rows_of(dtype: str, shape: list[int], raw: bytes) -> list[list[float]]:

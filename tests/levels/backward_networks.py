@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks whose gradients take every backward rule through odd shapes; each gives scores (N, classes). NETWORKS has the input's shape of each."""
+"""Small networks whose gradients take every backward rule through odd shapes; each gives scores (N,
+classes). NETWORKS has the input's shape of each."""
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -7,7 +9,8 @@ from torchvision.ops import StochasticDepth
 
 
 class Convolutions(nn.Module):
-    """Groups, depthwise, dilation, strides that leave a remainder, 'same', with and without bias."""
+    """Groups, depthwise, dilation, strides that leave a remainder, 'same', with and without
+    bias."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,12 +36,18 @@ class Poolings(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.dilated(self.most(self.conv(x)))
-        parts = [self.padded(y), self.inner(y), self.adaptive(y), F.avg_pool2d(y, 2, divisor_override=3)]
+        parts = [
+            self.padded(y),
+            self.inner(y),
+            self.adaptive(y),
+            F.avg_pool2d(y, 2, divisor_override=3),
+        ]
         return torch.cat([part.flatten(1) for part in parts], 1)
 
 
 class Norms(nn.Module):
-    """In training, without parameters, without running statistics, with given statistics, and over rows."""
+    """In training, without parameters, without running statistics, with given statistics, and over
+    rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +61,14 @@ class Norms(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.untracked(self.bare(self.whole(self.conv(x))))
-        y = F.batch_norm(y, self.given.running_mean, self.given.running_var, self.given.weight, self.given.bias, False)
+        y = F.batch_norm(
+            y,
+            self.given.running_mean,
+            self.given.running_var,
+            self.given.weight,
+            self.given.bias,
+            False,
+        )
         return self.rows(self.fc(y.mean((2, 3))))
 
 
@@ -64,16 +80,37 @@ class Activations(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.fc(x) * self.scale
-        smooth = torch.sigmoid(y) + torch.tanh(y) + F.silu(y) + F.gelu(y) + F.gelu(y, approximate="tanh") + y.softmax(-1)
-        return smooth + F.relu(y) + F.relu6(y) + F.hardtanh(y, -0.5, 0.7) + F.hardswish(y) + F.hardsigmoid(y) + F.leaky_relu(y, 0.1) + y.log_softmax(0)
+        smooth = (
+            torch.sigmoid(y)
+            + torch.tanh(y)
+            + F.silu(y)
+            + F.gelu(y)
+            + F.gelu(y, approximate="tanh")
+            + y.softmax(-1)
+        )
+        return (
+            smooth
+            + F.relu(y)
+            + F.relu6(y)
+            + F.hardtanh(y, -0.5, 0.7)
+            + F.hardswish(y)
+            + F.hardsigmoid(y)
+            + F.leaky_relu(y, 0.1)
+            + y.log_softmax(0)
+        )
 
 
 class Arithmetic(nn.Module):
-    """Broadcast operands, numbers, a value used twice by one operation and by several, operands without a gradient."""
+    """Broadcast operands, numbers, a value used twice by one operation and by several, operands
+    without a gradient."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.a, self.b, self.c = nn.Parameter(torch.randn(4, 1, 5)), nn.Parameter(torch.randn(3, 1)), nn.Parameter(torch.rand(1) + 1)
+        self.a, self.b, self.c = (
+            nn.Parameter(torch.randn(4, 1, 5)),
+            nn.Parameter(torch.randn(3, 1)),
+            nn.Parameter(torch.rand(1) + 1),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         y = x + self.a
@@ -84,7 +121,8 @@ class Arithmetic(nn.Module):
 
 
 class Views(nn.Module):
-    """Reshapes, permutations, parts of which some go unused, joins, expansion; every value has several consumers."""
+    """Reshapes, permutations, parts of which some go unused, joins, expansion; every value has
+    several consumers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,8 +138,26 @@ class Views(nn.Module):
         first, *_ = y.unbind(2)
         stacked = torch.stack([first, y[:, :, 1]], 1).flatten(2)
         token = self.token.expand(y.shape[0], -1, 4).unsqueeze(-1)
-        parts = [joined, stacked, b.mean(-1), y[:, :, 1:, ::2], c, y.mean((-1, -2), keepdim=True), y.mean(), token, y.unflatten(3, (2, 2)).sum(-1)]
-        return torch.cat([part.expand(y.shape[0]).unsqueeze(1) if part.ndim == 0 else part.reshape(y.shape[0], -1) for part in parts], 1)
+        parts = [
+            joined,
+            stacked,
+            b.mean(-1),
+            y[:, :, 1:, ::2],
+            c,
+            y.mean((-1, -2), keepdim=True),
+            y.mean(),
+            token,
+            y.unflatten(3, (2, 2)).sum(-1),
+        ]
+        return torch.cat(
+            [
+                part.expand(y.shape[0]).unsqueeze(1)
+                if part.ndim == 0
+                else part.reshape(y.shape[0], -1)
+                for part in parts
+            ],
+            1,
+        )
 
 
 class Products(nn.Module):
@@ -112,17 +168,27 @@ class Products(nn.Module):
         self.last = nn.Linear(5, 3, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.last(torch.mm(self.tokens(x).flatten(1) @ self.matrix, self.matrix.t() @ self.matrix))
+        return self.last(
+            torch.mm(self.tokens(x).flatten(1) @ self.matrix, self.matrix.t() @ self.matrix)
+        )
 
 
 class Tokens(nn.Module):
-    """Layer norms over one axis and two, with parameters, without, and with frozen ones; attention of a multi-head layer, with a trained mask and a scale; products of batches, broadcast."""
+    """Layer norms over one axis and two, with parameters, without, and with frozen ones; attention
+    of a multi-head layer, with a trained mask and a scale; products of batches, broadcast."""
 
     def __init__(self) -> None:
         super().__init__()
         self.embed, self.head = nn.Linear(5, 8), nn.Linear(8, 5)
-        self.token, self.place = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(1, 6, 8))
-        self.norm, self.bare, self.both = nn.LayerNorm(8, eps=1e-3), nn.LayerNorm(8, elementwise_affine=False), nn.LayerNorm((7, 8))
+        self.token, self.place = (
+            nn.Parameter(torch.randn(1, 1, 8)),
+            nn.Parameter(torch.randn(1, 6, 8)),
+        )
+        self.norm, self.bare, self.both = (
+            nn.LayerNorm(8, eps=1e-3),
+            nn.LayerNorm(8, elementwise_affine=False),
+            nn.LayerNorm((7, 8)),
+        )
         self.held, self.shift = nn.LayerNorm(8).requires_grad_(False), nn.LayerNorm(8)
         self.shift.weight.requires_grad_(False)
         self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
@@ -133,13 +199,17 @@ class Tokens(nn.Module):
         z = self.norm(y)
         y = y + self.attention(z, z, z, need_weights=False)[0]
         heads = y.view(y.shape[0], 7, 2, 4).transpose(1, 2)
-        y = y + F.scaled_dot_product_attention(heads, heads * 0.5, heads, attn_mask=self.mask, scale=0.3).transpose(1, 2).reshape(y.shape)
+        y = y + F.scaled_dot_product_attention(
+            heads, heads * 0.5, heads, attn_mask=self.mask, scale=0.3
+        ).transpose(1, 2).reshape(y.shape)
         y = self.both(y) + self.bare(self.shift(self.held(y))) @ self.mix
         return self.head(F.gelu(y + 0.1 * (y @ y.transpose(1, 2)) @ y)[:, 0])
 
 
 class Windows(nn.Module):
-    """What Swin and MaxViT add: padding, rolls, a table whose rows are looked up several times or not at all, biases of which a part is set to zero, unit vectors, bounded and grown scales, einsum, functions of positive values."""
+    """What Swin and MaxViT add: padding, rolls, a table whose rows are looked up several times or
+    not at all, biases of which a part is set to zero, unit vectors, bounded and grown scales,
+    einsum, functions of positive values."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,19 +224,32 @@ class Windows(nn.Module):
         bias[2:4].zero_()
         y = torch.roll(F.pad(self.embed(x) + bias, (0, 0, 1, 0, 0, 1)), (-1, 2), (1, 2))[:, :3, :4]
         y = y.reshape(y.shape[0], 12, 2, 4).transpose(1, 2)[:, :, 2:6]
-        scores = F.normalize(y, dim=-1) @ F.normalize(torch.tanh(y), dim=-1).transpose(-2, -1) * self.scale.clamp(max=2.5).exp()
+        scores = (
+            F.normalize(y, dim=-1)
+            @ F.normalize(torch.tanh(y), dim=-1).transpose(-2, -1)
+            * self.scale.clamp(max=2.5).exp()
+        )
         scores = scores + self.table[self.places].view(4, 4, 2).permute(2, 0, 1)
-        z = torch.einsum("b h i j, b h j d -> b h i d", scores.softmax(-1), y) + torch.einsum("bhid,bhjd->bhij", y, torch.sqrt(y * y + 1))
-        z = z.clamp(-1.5, 2).transpose(1, 2).flatten(2) + self.words(self.named) + F.pad(y.mean(-1).transpose(1, 2), (1, 5), value=0.5)
+        z = torch.einsum("b h i j, b h j d -> b h i d", scores.softmax(-1), y) + torch.einsum(
+            "bhid,bhjd->bhij", y, torch.sqrt(y * y + 1)
+        )
+        z = (
+            z.clamp(-1.5, 2).transpose(1, 2).flatten(2)
+            + self.words(self.named)
+            + F.pad(y.mean(-1).transpose(1, 2), (1, 5), value=0.5)
+        )
         return self.head(z.clamp_min(-1).mean(1))
 
 
 class Frozen(nn.Module):
-    """What comes before the first trained parameter needs no gradient; a frozen one behind it hands it through."""
+    """What comes before the first trained parameter needs no gradient; a frozen one behind it hands
+    it through."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2)).requires_grad_(False)
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2)
+        ).requires_grad_(False)
         self.conv, self.fc = nn.Conv2d(4, 5, 3), nn.Linear(5, 4).requires_grad_(False)
         self.fc.bias.requires_grad_(True)
 
@@ -175,11 +258,17 @@ class Frozen(nn.Module):
 
 
 class Dense(nn.Module):
-    """Joins of joins, as in DenseNet, and shuffled channels with half of them passed on, as in ShuffleNet."""
+    """Joins of joins, as in DenseNet, and shuffled channels with half of them passed on, as in
+    ShuffleNet."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Sequential(nn.BatchNorm2d(i), nn.ReLU(inplace=True), nn.Conv2d(i, 2, 3, padding=1, bias=False)) for i in (4, 6, 8))
+        self.layers = nn.ModuleList(
+            nn.Sequential(
+                nn.BatchNorm2d(i), nn.ReLU(inplace=True), nn.Conv2d(i, 2, 3, padding=1, bias=False)
+            )
+            for i in (4, 6, 8)
+        )
         self.last = nn.Conv2d(5, 5, 3, padding=1, groups=5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -191,7 +280,8 @@ class Dense(nn.Module):
 
 
 class Halves(nn.Module):
-    """Half of the channels passed on, twice, in channels that fill blocks: a library joins a strided part and a blocked tensor."""
+    """Half of the channels passed on, twice, in channels that fill blocks: a library joins a
+    strided part and a blocked tensor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,7 +302,11 @@ class Fire(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem, self.a, self.b = nn.Conv2d(3, 32, 3), nn.Conv2d(32, 16, 3, padding=1), nn.Conv2d(32, 21, 1)
+        self.stem, self.a, self.b = (
+            nn.Conv2d(3, 32, 3),
+            nn.Conv2d(32, 16, 3, padding=1),
+            nn.Conv2d(32, 21, 1),
+        )
         self.more = nn.ModuleList(nn.Conv2d(37, 5, 3) for _ in range(2))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -222,11 +316,15 @@ class Fire(nn.Module):
 
 
 class Pixels(nn.Module):
-    """Convolutions that give images of one pixel, of one and of several, with and without bias; a depthwise one that is wider than its image."""
+    """Convolutions that give images of one pixel, of one and of several, with and without bias; a
+    depthwise one that is wider than its image."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem, self.wide = nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 32, 5, padding=2, groups=32, bias=False)
+        self.stem, self.wide = (
+            nn.Conv2d(3, 32, 3, padding=1),
+            nn.Conv2d(32, 32, 5, padding=2, groups=32, bias=False),
+        )
         self.squeeze, self.expand = nn.Conv2d(32, 16, 1), nn.Conv2d(16, 32, 1)
         self.down, self.last = nn.Conv2d(32, 48, 1, stride=2, bias=False), nn.Conv2d(48, 5, 1)
 
@@ -237,12 +335,16 @@ class Pixels(nn.Module):
 
 
 class Tiles(nn.Module):
-    """3x3 convolutions that strata's Winograd kernel trains: channels that fill no block, with and without bias and padding, one of them frozen."""
+    """3x3 convolutions that strata's Winograd kernel trains: channels that fill no block, with and
+    without bias and padding, one of them frozen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stem, self.wide = nn.Conv2d(3, 20, 1), nn.Conv2d(20, 37, 3, padding=1)
-        self.held, self.last = nn.Conv2d(37, 24, 3, padding=1).requires_grad_(False), nn.Conv2d(24, 19, 3, bias=False)
+        self.held, self.last = (
+            nn.Conv2d(37, 24, 3, padding=1).requires_grad_(False),
+            nn.Conv2d(24, 19, 3, bias=False),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(F.relu(self.held(F.relu(self.wide(self.stem(x)))))).mean((2, 3))
@@ -271,8 +373,23 @@ class Depths(nn.Module):
         return self.fc(y + self.of_batch(y * y))
 
 
-NETWORKS = {"Convolutions": (3, 17, 19), "Poolings": (2, 13, 12), "Norms": (3, 6, 5), "Activations": (7,), "Arithmetic": (4, 3, 5), "Views": (12,), "Products": (3, 4), "Tokens": (6, 5), "Windows": (3, 4, 5), "Frozen": (3, 12, 11),
-            "Dense": (4, 5, 5), "Halves": (3, 4, 4), "Fire": (3, 15, 15), "Pixels": (3, 4, 4), "Tiles": (3, 27, 25)}
+NETWORKS = {
+    "Convolutions": (3, 17, 19),
+    "Poolings": (2, 13, 12),
+    "Norms": (3, 6, 5),
+    "Activations": (7,),
+    "Arithmetic": (4, 3, 5),
+    "Views": (12,),
+    "Products": (3, 4),
+    "Tokens": (6, 5),
+    "Windows": (3, 4, 5),
+    "Frozen": (3, 12, 11),
+    "Dense": (4, 5, 5),
+    "Halves": (3, 4, 4),
+    "Fire": (3, 15, 15),
+    "Pixels": (3, 4, 4),
+    "Tiles": (3, 27, 25),
+}
 
 
 def network(name: str) -> nn.Module:
@@ -280,19 +397,65 @@ def network(name: str) -> nn.Module:
     return globals()[name]()
 
 
-def convolutions(): return network("Convolutions")
-def poolings(): return network("Poolings")
-def norms(): return network("Norms")
-def activations(): return network("Activations")
-def arithmetic(): return network("Arithmetic")
-def views(): return network("Views")
-def products(): return network("Products")
-def windows(): return network("Windows")
-def tokens(): return network("Tokens")
-def depths(): return network("Depths")
-def frozen(): return network("Frozen")
-def dense(): return network("Dense")
-def halves(): return network("Halves")
-def fire(): return network("Fire")
-def pixels(): return network("Pixels")
-def tiles(): return network("Tiles")
+def convolutions():
+    return network("Convolutions")
+
+
+def poolings():
+    return network("Poolings")
+
+
+def norms():
+    return network("Norms")
+
+
+def activations():
+    return network("Activations")
+
+
+def arithmetic():
+    return network("Arithmetic")
+
+
+def views():
+    return network("Views")
+
+
+def products():
+    return network("Products")
+
+
+def windows():
+    return network("Windows")
+
+
+def tokens():
+    return network("Tokens")
+
+
+def depths():
+    return network("Depths")
+
+
+def frozen():
+    return network("Frozen")
+
+
+def dense():
+    return network("Dense")
+
+
+def halves():
+    return network("Halves")
+
+
+def fire():
+    return network("Fire")
+
+
+def pixels():
+    return network("Pixels")
+
+
+def tiles():
+    return network("Tiles")

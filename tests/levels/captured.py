@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of small networks, captured in this process: the graph, weights, one input and labels, without the references of a comparison."""
+"""Bundles of small networks, captured in this process: the graph, weights, one input and labels,
+without the references of a comparison."""
+
 from __future__ import annotations
 
 import copy
@@ -19,27 +21,60 @@ from strata_sdk.models import call  # noqa: E402
 
 
 def described(tensors: dict[str, Tensor], **more) -> list[dict]:
-    return [{"name": name, "dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape)} | more for name, value in tensors.items()]
+    return [
+        {"name": name, "dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape)}
+        | more
+        for name, value in tensors.items()
+    ]
 
 
-def captured(module: nn.Module, inputs: dict[str, Tensor], folder: Path, labels: Tensor | None = None, loss: str = "cross_entropy") -> Path:
-    """A bundle in `folder`, of mode train where there are labels. `inputs`: by name, in the order in which the module takes them."""
+def captured(
+    module: nn.Module,
+    inputs: dict[str, Tensor],
+    folder: Path,
+    labels: Tensor | None = None,
+    loss: str = "cross_entropy",
+) -> Path:
+    """A bundle in `folder`, of mode train where there are labels. `inputs`: by name, in the order
+    in which the module takes them."""
     trains = labels is not None
     trained = [name for name, p in module.named_parameters() if p.requires_grad]
     module = copy.deepcopy(module).requires_grad_(False).train(trains)
     info = {"inputs": described(inputs, keyword=False)}
-    outputs = call(copy.deepcopy(module), {name: value.clone() for name, value in inputs.items()}, info)
-    info |= {"bundle": 2, "id": folder.name, "model": {"name": folder.name}, "outputs": described(outputs), "parameters": sum(p.numel() for p in module.parameters()),
-             "case": {"model": folder.name, "mode": "train" if trains else "infer", "precision": "fp32", "device": "cpu", "threads": 2, "loss": loss}}
+    outputs = call(
+        copy.deepcopy(module), {name: value.clone() for name, value in inputs.items()}, info
+    )
+    info |= {
+        "bundle": 2,
+        "id": folder.name,
+        "model": {"name": folder.name},
+        "outputs": described(outputs),
+        "parameters": sum(p.numel() for p in module.parameters()),
+        "case": {
+            "model": folder.name,
+            "mode": "train" if trains else "infer",
+            "precision": "fp32",
+            "device": "cpu",
+            "threads": 2,
+            "loss": loss,
+        },
+    }
     (folder / "weights").mkdir(parents=True)
-    write = lambda name, tensors: save_file({k: v.contiguous().clone() for k, v in tensors.items()}, folder / f"{name}.safetensors")  # noqa: E731
+
+    def write(name, tensors):
+        return save_file(
+            {k: v.contiguous().clone() for k, v in tensors.items()}, folder / f"{name}.safetensors"
+        )
+
     write("weights/timed", module.state_dict())
     write("inputs", {f"0/{name}": value for name, value in inputs.items()})
     if trains:
         write("labels", {"0/labels": labels})
     program, said = export(module, inputs, info, training=trains)
     assert program is not None, said
-    info["graph"] = said = write_graph(program, module, info["case"]["mode"], list(outputs), list(inputs), folder, write, trained)
+    info["graph"] = said = write_graph(
+        program, module, info["case"]["mode"], list(outputs), list(inputs), folder, write, trained
+    )
     assert said["ok"], said
     (folder / "bundle.json").write_text(json.dumps(info))
     return folder

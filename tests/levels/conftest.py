@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles for the tests of levels, captured once by the real capture."""
+
 from __future__ import annotations
 
 import fcntl
@@ -20,8 +21,13 @@ def newest_build() -> str:
 
 
 os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build())  # ./test sets it
-# Compiling takes longest: the code around the kernels without optimisation, and in the process itself instead of a pool whose processes load PyTorch. Read when PyTorch is imported.
-os.environ |= {"AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL": "O0", "AOT_INDUCTOR_ENABLE_LINE_TABLES": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+# Compiling takes longest: the code around the kernels without optimisation, and in the process
+# itself instead of a pool whose processes load PyTorch. Read when PyTorch is imported.
+os.environ |= {
+    "AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL": "O0",
+    "AOT_INDUCTOR_ENABLE_LINE_TABLES": "0",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "preloaded")]
 
 import preloaded  # noqa: E402
@@ -29,30 +35,105 @@ from client import prepare  # noqa: E402
 from preloaded import pytest_configure  # noqa: E402, F401
 
 SPECS = {
-    "resnet18": {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}], "batch": 2},
+    "resnet18": {
+        "model": "resnet18",
+        "inputs": [{"name": "", "dtype": "float32", "shape": [2, 3, 64, 64]}],
+        "batch": 2,
+    },
     "mnist": {"model": "mnist_convnet", "batch": 4},
     "mnist_deep": {"model": "mnist_convnet", "batch": 2, "deep": True},
     "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network"},
-    "one_thread": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network", "threads": 1},
+    "one_thread": {
+        "model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network",
+        "threads": 1,
+    },
     "in_place": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":in_place_network"},
-    "train_tiny": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train"},
+    "train_tiny": {
+        "model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network",
+        "mode": "train",
+    },
     "train_mnist": {"model": "mnist_convnet", "mode": "train", "batch": 4},
-    "train_wide_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":wide", "mode": "train", "precision": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [8, 3, 8, 8]}], "batch": 8},
-    "train_odd_amp": {"model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":odd", "mode": "train", "precision": "amp-bf16", "inputs": [{"name": "", "dtype": "float32", "shape": [4, 3, 9, 7]}], "batch": 4},
-    "train_tiny_amp": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "mode": "train", "precision": "amp-bf16"},
+    "train_wide_amp": {
+        "model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":wide",
+        "mode": "train",
+        "precision": "amp-bf16",
+        "inputs": [{"name": "", "dtype": "float32", "shape": [8, 3, 8, 8]}],
+        "batch": 8,
+    },
+    "train_odd_amp": {
+        "model": str(ROOT / "tests" / "levels" / "train_networks.py") + ":odd",
+        "mode": "train",
+        "precision": "amp-bf16",
+        "inputs": [{"name": "", "dtype": "float32", "shape": [4, 3, 9, 7]}],
+        "batch": 4,
+    },
+    "train_tiny_amp": {
+        "model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network",
+        "mode": "train",
+        "precision": "amp-bf16",
+    },
     "residual": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":strided_network"},
-    **{f"tiny_{precision.replace('fp32', 'strict')}": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network", "threads": 1, "precision": precision} for precision in ("fp32", "bf16", "amp-bf16")},
-    **{f"mnist_{precision}": {"model": "mnist_convnet", "batch": 2, "threads": 1, "precision": precision} for precision in ("bf16", "amp-bf16")},
-    **{name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"} for name in ("image_operations", "token_operations", "unknown_operation")},
-    **{name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"} for name in ("residual_operations", "kernel_operations", "block_operations")},
-    **{f"{name}_bf16": {"model": str(ROOT / "tests" / "levels" / f"{file}_networks.py") + f":{name}", "precision": "bf16"} for file, name in (("primitive", "image_operations"), ("static", "residual_operations"), ("static", "block_operations"))},
+    **{
+        f"tiny_{precision.replace('fp32', 'strict')}": {
+            "model": str(ROOT / "tests" / "levels" / "networks.py") + ":residual_network",
+            "threads": 1,
+            "precision": precision,
+        }
+        for precision in ("fp32", "bf16", "amp-bf16")
+    },
+    **{
+        f"mnist_{precision}": {
+            "model": "mnist_convnet",
+            "batch": 2,
+            "threads": 1,
+            "precision": precision,
+        }
+        for precision in ("bf16", "amp-bf16")
+    },
+    **{
+        name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"}
+        for name in ("image_operations", "token_operations", "unknown_operation")
+    },
+    **{
+        name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"}
+        for name in ("residual_operations", "kernel_operations", "block_operations")
+    },
+    **{
+        f"{name}_bf16": {
+            "model": str(ROOT / "tests" / "levels" / f"{file}_networks.py") + f":{name}",
+            "precision": "bf16",
+        }
+        for file, name in (
+            ("primitive", "image_operations"),
+            ("static", "residual_operations"),
+            ("static", "block_operations"),
+        )
+    },
     "branching": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":branching_network"},
 }
 
 
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
-    longest = ("train_verb", "sweep_levels", "sound_levels", "export", "cpp_levels", "python_levels", "dynamic", "compare_levels", "examples", "precision_levels", "train_levels", "cpp_variants", "serve", "model_files", "static", "onednn", "cpp_train")
+    longest = (
+        "train_verb",
+        "sweep_levels",
+        "sound_levels",
+        "export",
+        "cpp_levels",
+        "python_levels",
+        "dynamic",
+        "compare_levels",
+        "examples",
+        "precision_levels",
+        "train_levels",
+        "cpp_variants",
+        "serve",
+        "model_files",
+        "static",
+        "onednn",
+        "cpp_train",
+    )
     place = {f"test_{name}.py": i for i, name in enumerate(longest)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
@@ -72,7 +153,8 @@ def cache(shared):
 
 
 def once(folder: Path, make: Callable[[], None]) -> None:
-    """Calls make() unless a process of this test session has done so for the folder; the others wait."""
+    """Calls make() unless a process of this test session has done so for the folder; the others
+    wait."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -95,7 +177,8 @@ def bundles(shared):
 
 @pytest.fixture(scope="session")
 def artefacts(shared, bundles):
-    """artefacts(level, bundle name) -> the level's cache folder with what its prepare command made, by one process for all."""
+    """artefacts(level, bundle name) -> the level's cache folder with what its prepare command made,
+    by one process for all."""
 
     def get(level: str, name: str) -> Path:
         folder = shared / "artefacts" / f"{level}-{name}"
@@ -112,7 +195,25 @@ def artefacts(shared, bundles):
 
 
 def capture(spec: Path, bundle: Path, fields: dict) -> None:
-    spec.write_text(json.dumps({"mode": "infer", "precision": "fp32", "device": "cpu", "threads": 2, "seed": 0, "ring": 4} | fields), encoding="utf-8")
-    done = preloaded.run([preloaded.PYTHON, "-m", "capture", "--spec", str(spec), "--out", str(bundle)], os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"},
-                         spec.parent, timeout=300)
+    spec.write_text(
+        json.dumps(
+            {
+                "mode": "infer",
+                "precision": "fp32",
+                "device": "cpu",
+                "threads": 2,
+                "seed": 0,
+                "ring": 4,
+            }
+            | fields
+        ),
+        encoding="utf-8",
+    )
+    done = preloaded.run(
+        [preloaded.PYTHON, "-m", "capture", "--spec", str(spec), "--out", str(bundle)],
+        os.environ
+        | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}", "OMP_NUM_THREADS": "2"},
+        spec.parent,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks whose floating-point operations test_counted_operations.py works out by hand."""
+
 from __future__ import annotations
 
 import torch

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that do what most do not: write into their inputs, keep a state, share weights, have none, hold NaN, answer with scalars, views, integers or their own input."""
+"""Networks that do what most do not: write into their inputs, keep a state, share weights, have
+none, hold NaN, answer with scalars, views, integers or their own input."""
+
 import torch
 from torch import Tensor, nn
 
@@ -24,7 +26,8 @@ class Module(nn.Module):
         return self.function(self, *inputs)
 
 
-# ---------------------------------------------------------------------------------------------------- in place, states
+# ------------------------------------------------------------------------------- in place, states
+
 
 class Normalises(nn.Module):
     """Normalises its input in place, as many a network in production does."""
@@ -122,7 +125,8 @@ def remembers_calls():
     return Remembers(), torch.randn(3, 8)
 
 
-# ---------------------------------------------------------------------------------------------------- weights
+# ---------------------------------------------------------------------------------------- weights
+
 
 def some_nan():
     """One weight of the last layer: one class of each answer."""
@@ -141,12 +145,25 @@ def only_nan():
 
 def infinite():
     """One class is minus infinity, as of a mask."""
-    return Module(lambda m, x: m.fc(x) + m.mask, fc=nn.Linear(8, 6), mask=torch.tensor([0.0, float("-inf"), 0.0, 0.0, float("inf"), 0.0])), torch.randn(3, 8)
+    return Module(
+        lambda m, x: m.fc(x) + m.mask,
+        fc=nn.Linear(8, 6),
+        mask=torch.tensor([0.0, float("-inf"), 0.0, 0.0, float("inf"), 0.0]),
+    ), torch.randn(3, 8)
 
 
 def constant_weights():
-    """As some start: a filter that averages, a norm of untrained statistics, a head of zeros whose bias alone answers."""
-    network = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 4), nn.Linear(4, 5))
+    """As some start: a filter that averages, a norm of untrained statistics, a head of zeros whose
+    bias alone answers."""
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3, bias=False),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 4),
+        nn.Linear(4, 5),
+    )
     with torch.no_grad():
         network[0].weight.fill_(1 / 27)
         network[6].weight.zero_()
@@ -192,22 +209,31 @@ def tied_layers():
 
 
 def only_buffers():
-    return Module(lambda m, x: torch.tanh(x @ m.table) + m.shift, table=torch.randn(8, 4), shift=torch.randn(4)), torch.randn(3, 8)
+    return Module(
+        lambda m, x: torch.tanh(x @ m.table) + m.shift,
+        table=torch.randn(8, 4),
+        shift=torch.randn(4),
+    ), torch.randn(3, 8)
 
 
 def number_as_parameter():
     """A parameter without dimensions."""
-    return Module(lambda m, x: m.fc(x) * m.scale, fc=nn.Linear(8, 4), scale=nn.Parameter(torch.tensor(1.5))), torch.randn(3, 8)
+    return Module(
+        lambda m, x: m.fc(x) * m.scale, fc=nn.Linear(8, 4), scale=nn.Parameter(torch.tensor(1.5))
+    ), torch.randn(3, 8)
 
 
-# ---------------------------------------------------------------------------------------------------- inputs and outputs
+# ----------------------------------------------------------------------------- inputs and outputs
+
 
 def one_number():
     return nn.Linear(1, 3), torch.randn(1, 1)
 
 
 def one_boolean():
-    return Module(lambda m, x: m.fc(x.float()), fc=nn.Linear(1, 3)), torch.ones(1, 1, dtype=torch.bool)
+    return Module(lambda m, x: m.fc(x.float()), fc=nn.Linear(1, 3)), torch.ones(
+        1, 1, dtype=torch.bool
+    )
 
 
 def one_whole_number():
@@ -224,32 +250,52 @@ def scalar_output():
 
 
 def nested_outputs():
-    return Module(lambda m, x: {"first": m.fc(x), "more": (x.sum(1), [m.fc(x).relu(), {"deep": x.mean()}]), "none": None, "number": 3}, fc=nn.Linear(8, 4)), torch.randn(3, 8)
+    return Module(
+        lambda m, x: {
+            "first": m.fc(x),
+            "more": (x.sum(1), [m.fc(x).relu(), {"deep": x.mean()}]),
+            "none": None,
+            "number": 3,
+        },
+        fc=nn.Linear(8, 4),
+    ), torch.randn(3, 8)
 
 
 def strided_output():
     """A transposed, an expanded and a sliced result: none lies contiguous."""
-    return Module(lambda m, x: (m.fc(x).t(), m.fc(x)[:, :1].expand(-1, 5), m.fc(x)[:, ::2]), fc=nn.Linear(8, 4)), torch.randn(3, 8)
+    return Module(
+        lambda m, x: (m.fc(x).t(), m.fc(x)[:, :1].expand(-1, 5), m.fc(x)[:, ::2]),
+        fc=nn.Linear(8, 4),
+    ), torch.randn(3, 8)
 
 
 def in_double():
-    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)).double(), torch.randn(3, 8, dtype=torch.float64)
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)).double(), torch.randn(
+        3, 8, dtype=torch.float64
+    )
 
 
 def in_half():
-    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)).half(), torch.randn(3, 8).half()
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)).half(), torch.randn(
+        3, 8
+    ).half()
 
 
 def whole_numbers_only():
-    return Module(lambda m, x: (x * m.factor).cumsum(1) % 97, factor=torch.arange(1, 7)), torch.randint(0, 50, (3, 6))
+    return Module(
+        lambda m, x: (x * m.factor).cumsum(1) % 97, factor=torch.arange(1, 7)
+    ), torch.randint(0, 50, (3, 6))
 
 
 def large_values():
     """Beyond what float32 holds in places; float64 has numbers there."""
-    return Module(lambda m, x: torch.cat([m.fc(x), (m.fc(x) * 1e30) ** 2], 1), fc=nn.Linear(8, 4)), torch.randn(3, 8)
+    return Module(
+        lambda m, x: torch.cat([m.fc(x), (m.fc(x) * 1e30) ** 2], 1), fc=nn.Linear(8, 4)
+    ), torch.randn(3, 8)
 
 
-# ---------------------------------------------------------------------------------------------------- recurrent, transposed
+# -------------------------------------------------------------------------- recurrent, transposed
+
 
 class Recurrent(nn.Module):
     def __init__(self, kind, **options) -> None:
@@ -278,10 +324,13 @@ def bidirectional_lstm():
 
 
 def transposed_convolution():
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.ConvTranspose2d(8, 3, 4, 2, 1)), images(2, 3, 16, 16)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.ConvTranspose2d(8, 3, 4, 2, 1)
+    ), images(2, 3, 16, 16)
 
 
-# ---------------------------------------------------------------------------------------------------- to train
+# --------------------------------------------------------------------------------------- to train
+
 
 class Drops(nn.Module):
     """A classifier with one dropout, of any probability."""

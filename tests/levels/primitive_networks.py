@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks for levels that run the captured graph on a library's primitives: every family of operations on odd shapes, each result an output of its own."""
+"""Networks for levels that run the captured graph on a library's primitives: every family of
+operations on odd shapes, each result an output of its own."""
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
 class Images(nn.Module):
-    """Batch 1, extents that no block divides: convolutions of every kind, batch norm, pooling, activations, concatenation, a channel shuffle, 1x1 images."""
+    """Batch 1, extents that no block divides: convolutions of every kind, batch norm, pooling,
+    activations, concatenation, a channel shuffle, 1x1 images."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,13 +32,36 @@ class Images(nn.Module):
         n, c, h, w = shuffled.shape
         shuffled = shuffled.view(n, 3, c // 3, h, w).transpose(1, 2).reshape(n, c, h, w)
         left, right = shuffled.chunk(2, 1)
-        return {"relu6": first, "depthwise": deep, "grouped": wide, "same": last, "gated": first * gate, "shuffled": shuffled, "halves": left - right,
-                "max": F.max_pool2d(first, 3, 2, 1), "max_ceil": F.max_pool2d(first, 2, 3, ceil_mode=True), "max_dilated": F.max_pool2d(first, 2, 1, dilation=2),
-                "avg": F.avg_pool2d(first, 3, 1, 1), "avg_inside": F.avg_pool2d(first, 3, 2, 1, count_include_pad=False), "avg_ceil": F.avg_pool2d(first, 4, 3, 1, ceil_mode=True),
-                "avg_divisor": F.avg_pool2d(first, 2, divisor_override=3), "adaptive": F.adaptive_avg_pool2d(first, (4, 3)), "adaptive_up": F.adaptive_avg_pool2d(last[:, :, :2, :2], 3),
-                "mean": deep.mean([2, 3]), "mean_kept": deep.mean(1, keepdim=True), "sum": wide.sum(-1), "line": self.line(last[:, :, 0]), "volume": self.volume(last.unsqueeze(1)),
-                "sigmoid": torch.sigmoid(last), "tanh": torch.tanh(last), "elu": F.elu(last), "leaky": F.leaky_relu(last, 0.2), "hardtanh": F.hardtanh(last, -0.5, 0.25),
-                "probability": F.softmax(last, 1), "log_probability": F.log_softmax(torch.flatten(last, 1), -1)}
+        return {
+            "relu6": first,
+            "depthwise": deep,
+            "grouped": wide,
+            "same": last,
+            "gated": first * gate,
+            "shuffled": shuffled,
+            "halves": left - right,
+            "max": F.max_pool2d(first, 3, 2, 1),
+            "max_ceil": F.max_pool2d(first, 2, 3, ceil_mode=True),
+            "max_dilated": F.max_pool2d(first, 2, 1, dilation=2),
+            "avg": F.avg_pool2d(first, 3, 1, 1),
+            "avg_inside": F.avg_pool2d(first, 3, 2, 1, count_include_pad=False),
+            "avg_ceil": F.avg_pool2d(first, 4, 3, 1, ceil_mode=True),
+            "avg_divisor": F.avg_pool2d(first, 2, divisor_override=3),
+            "adaptive": F.adaptive_avg_pool2d(first, (4, 3)),
+            "adaptive_up": F.adaptive_avg_pool2d(last[:, :, :2, :2], 3),
+            "mean": deep.mean([2, 3]),
+            "mean_kept": deep.mean(1, keepdim=True),
+            "sum": wide.sum(-1),
+            "line": self.line(last[:, :, 0]),
+            "volume": self.volume(last.unsqueeze(1)),
+            "sigmoid": torch.sigmoid(last),
+            "tanh": torch.tanh(last),
+            "elu": F.elu(last),
+            "leaky": F.leaky_relu(last, 0.2),
+            "hardtanh": F.hardtanh(last, -0.5, 0.25),
+            "probability": F.softmax(last, 1),
+            "log_probability": F.log_softmax(torch.flatten(last, 1), -1),
+        }
 
 
 def image_operations():
@@ -44,7 +70,8 @@ def image_operations():
 
 
 class Tokens(nn.Module):
-    """What transformers are made of, on lengths that no block divides: attention in each form, layer norm, broadcasts in both directions, parts, rolls, lookups."""
+    """What transformers are made of, on lengths that no block divides: attention in each form,
+    layer norm, broadcasts in both directions, parts, rolls, lookups."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,12 +94,33 @@ class Tokens(nn.Module):
         grid = hidden.reshape(x.shape[0], 2, 4, 20)
         patched = grown.clone()
         patched[:, 1:7:2, 3:5] = attended[:, :3, 3:5]
-        return {"attended": attended, "grid": self.grid_norm(x), "gelu": self.down(F.gelu(grown)), "gelu_tanh": F.gelu(grown, approximate="tanh"),
-                "masked": F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, scale=0.3), "causal": F.scaled_dot_product_attention(q, k, v, is_causal=True),
-                "outer": q[..., :1] * k.transpose(2, 3)[..., :1, :], "product": (q * 0.5) @ k.transpose(-2, -1) + 0.1 * x[:, None, :, :8], "narrowed": first - 2 * second[..., 1:8:3] / 3,
-                "shared": hidden @ self.down.weight[:, :7], "vector": hidden @ self.position[0, 0], "rolled": torch.roll(grid, (-1, 3), (1, 2)), "padded": F.pad(grid, (0, 0, 1, 2), value=0.5),
-                "patched": patched, "unit": F.normalize(q, dim=-1), "clamped": hidden.clamp(max=0.3), "einsum": torch.einsum("b g h i d, b g j h d -> b h g i j", grid.view(3, 2, 2, 2, 20), grid.view(3, 2, 2, 2, 20) * 0.1),
-                "looked_up": self.table[self.index.view(-1)].view(4, 4, 4).permute(2, 0, 1).contiguous() + x[0, 0, 0], "class": F.dropout(hidden, training=False)[:, 0], "negated": 1 - hidden}
+        return {
+            "attended": attended,
+            "grid": self.grid_norm(x),
+            "gelu": self.down(F.gelu(grown)),
+            "gelu_tanh": F.gelu(grown, approximate="tanh"),
+            "masked": F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, scale=0.3),
+            "causal": F.scaled_dot_product_attention(q, k, v, is_causal=True),
+            "outer": q[..., :1] * k.transpose(2, 3)[..., :1, :],
+            "product": (q * 0.5) @ k.transpose(-2, -1) + 0.1 * x[:, None, :, :8],
+            "narrowed": first - 2 * second[..., 1:8:3] / 3,
+            "shared": hidden @ self.down.weight[:, :7],
+            "vector": hidden @ self.position[0, 0],
+            "rolled": torch.roll(grid, (-1, 3), (1, 2)),
+            "padded": F.pad(grid, (0, 0, 1, 2), value=0.5),
+            "patched": patched,
+            "unit": F.normalize(q, dim=-1),
+            "clamped": hidden.clamp(max=0.3),
+            "einsum": torch.einsum(
+                "b g h i d, b g j h d -> b h g i j",
+                grid.view(3, 2, 2, 2, 20),
+                grid.view(3, 2, 2, 2, 20) * 0.1,
+            ),
+            "looked_up": self.table[self.index.view(-1)].view(4, 4, 4).permute(2, 0, 1).contiguous()
+            + x[0, 0, 0],
+            "class": F.dropout(hidden, training=False)[:, 0],
+            "negated": 1 - hidden,
+        }
 
 
 def token_operations():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks for the levels below PyTorch: drawn from a seed, odd in shape (one image, one pixel, channels that fill no block), made smaller where they fail. A network is a
-recipe of plain data, so that what failed can be printed and kept as a test."""
+"""Random networks for the levels below PyTorch: drawn from a seed, odd in shape (one image, one
+pixel, channels that fill no block), made smaller where they fail. A network is a recipe of plain
+data, so that what failed can be printed and kept as a test."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -13,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LARGEST = 50.0  # values beyond are not drawn on: a network that grows without bounds says nothing of rounding
+# values beyond are not drawn on: a network that grows without bounds says nothing of rounding
+LARGEST = 50.0
 MOST_ELEMENTS = 6000
 
 
@@ -37,20 +40,67 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
     "parameter": Held,
 }
 FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
-    **{name: getattr(F, name) for name in ("relu", "relu6", "hardswish", "hardsigmoid", "hardtanh", "silu", "gelu", "leaky_relu", "elu", "softmax", "log_softmax", "max_pool2d", "avg_pool2d",
-                                           "adaptive_avg_pool2d", "pad", "dropout")},
-    **{name: getattr(torch, name) for name in ("sigmoid", "tanh", "exp", "abs", "neg", "clamp", "add", "sub", "mul", "rsub", "sum", "mean", "amax", "permute", "transpose", "flatten", "roll", "chunk",
-                                               "unbind", "select", "matmul")},
+    **{
+        name: getattr(F, name)
+        for name in (
+            "relu",
+            "relu6",
+            "hardswish",
+            "hardsigmoid",
+            "hardtanh",
+            "silu",
+            "gelu",
+            "leaky_relu",
+            "elu",
+            "softmax",
+            "log_softmax",
+            "max_pool2d",
+            "avg_pool2d",
+            "adaptive_avg_pool2d",
+            "pad",
+            "dropout",
+        )
+    },
+    **{
+        name: getattr(torch, name)
+        for name in (
+            "sigmoid",
+            "tanh",
+            "exp",
+            "abs",
+            "neg",
+            "clamp",
+            "add",
+            "sub",
+            "mul",
+            "rsub",
+            "sum",
+            "mean",
+            "amax",
+            "permute",
+            "transpose",
+            "flatten",
+            "roll",
+            "chunk",
+            "unbind",
+            "select",
+            "matmul",
+        )
+    },
     "cat": lambda *parts, dim: torch.cat(parts, dim),
     "stack": lambda *parts, dim: torch.stack(parts, dim),
     "divide": lambda x, y: x / (y.abs() + 0.5),
     "square_root": lambda x: torch.sqrt(x.abs() + 0.25),
     "number": lambda x, name, number: getattr(torch, name)(x, number),
-    "slice": lambda x, dim, start, stop, step: x[(slice(None),) * dim + (slice(start, stop, step),)],
+    "slice": lambda x, dim, start, stop, step: x[
+        (slice(None),) * dim + (slice(start, stop, step),)
+    ],
     "split": lambda x, sizes, dim: torch.split(x, sizes, dim=dim),
     "expand": lambda x, shape: x.expand(shape),
     "reshape": lambda x, shape: x.reshape(shape),
-    "shuffle": lambda x, groups: x.view(x.shape[0], groups, -1, *x.shape[2:]).transpose(1, 2).reshape(x.shape),
+    "shuffle": lambda x, groups: (
+        x.view(x.shape[0], groups, -1, *x.shape[2:]).transpose(1, 2).reshape(x.shape)
+    ),
     "attention": lambda q, k, v, causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
     "picked": lambda x, part: x[part],
 }
@@ -58,7 +108,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 
 @dataclasses.dataclass
 class Recipe:
-    """`steps`: name -> [operation, names of its operands, its settings], in order; "input" has its shape as settings. What gives several tensors is read by "picked"."""
+    """`steps`: name -> [operation, names of its operands, its settings], in order; "input" has its
+    shape as settings. What gives several tensors is read by "picked"."""
 
     steps: dict[str, list]
     outputs: list[str]
@@ -66,12 +117,24 @@ class Recipe:
     trains: bool = False  # its only output are scores
 
     def text(self) -> str:
-        lines = ",\n".join(f"        {json.dumps(name)}: {json.dumps(step)}" for name, step in self.steps.items())
-        return f"Recipe({{\n{lines}}},\n    {json.dumps(self.outputs)}, {self.seed}, {self.trains})".replace("true", "True").replace("false", "False").replace("null", "None")
+        lines = ",\n".join(
+            f"        {json.dumps(name)}: {json.dumps(step)}" for name, step in self.steps.items()
+        )
+        return (
+            f"Recipe({{\n{lines}}},\n    {json.dumps(self.outputs)}, {self.seed}, {self.trains})".replace(
+                "true", "True"
+            )
+            .replace("false", "False")
+            .replace("null", "None")
+        )
 
     def inputs(self) -> dict[str, Tensor]:
         generator = torch.Generator().manual_seed(self.seed)
-        return {name: torch.randn(how, generator=generator) for name, (operation, _, how) in self.steps.items() if operation == "input"}
+        return {
+            name: torch.randn(how, generator=generator)
+            for name, (operation, _, how) in self.steps.items()
+            if operation == "input"
+        }
 
 
 class Network(nn.Module):
@@ -88,7 +151,9 @@ class Network(nn.Module):
         self.train(recipe.trains)
 
     def forward(self, *inputs: Tensor) -> dict[str, Tensor] | Tensor:
-        values = dict(zip((name for name, step in self.recipe.steps.items() if step[0] == "input"), inputs))
+        values = dict(
+            zip((name for name, step in self.recipe.steps.items() if step[0] == "input"), inputs)
+        )
         for name in self.recipe.steps:
             self._compute(name, values)
         found = {name: values[name] for name in self.recipe.outputs}
@@ -101,7 +166,9 @@ class Network(nn.Module):
         read = [values[operand] for operand in operands]
         if operation in LAYERS:
             if name not in self.layers:
-                self.layers[name] = LAYERS[operation](*([list(read[0].shape)] if read else []), **how)
+                self.layers[name] = LAYERS[operation](
+                    *([list(read[0].shape)] if read else []), **how
+                )
             values[name] = self.layers[name](*read)
         else:
             values[name] = FUNCTIONS[operation](*read, **how)
@@ -116,11 +183,15 @@ class Network(nn.Module):
                 if "running_var" in name:
                     tensor.copy_(torch.rand(tensor.shape, generator=generator) + 0.5)
                 else:
-                    tensor.copy_(torch.randn(tensor.shape, generator=generator) / math.sqrt(max(1, tensor[0].numel()) if tensor.ndim > 1 else 1))
+                    tensor.copy_(
+                        torch.randn(tensor.shape, generator=generator)
+                        / math.sqrt(max(1, tensor[0].numel()) if tensor.ndim > 1 else 1)
+                    )
 
 
 class Draw(random.Random):
-    """Draws step after step; one that PyTorch refuses, or whose result is too large, is left out."""
+    """Draws step after step; one that PyTorch refuses, or whose result is too large, is left
+    out."""
 
     def __init__(self, seed: int, trains: bool) -> None:
         super().__init__(seed)
@@ -128,38 +199,76 @@ class Draw(random.Random):
         self.values: dict[str, Tensor] = {}
 
     def network(self) -> Recipe:
-        image = [self.choice((1, 1, 2, 3)), self.choice((1, 2, 3, 4, 5, 8, 16, 17, 32)), self.choice((1, 1, 2, 3, 5, 7)), self.choice((1, 1, 3, 4, 6))]
+        image = [
+            self.choice((1, 1, 2, 3)),
+            self.choice((1, 2, 3, 4, 5, 8, 16, 17, 32)),
+            self.choice((1, 1, 2, 3, 5, 7)),
+            self.choice((1, 1, 3, 4, 6)),
+        ]
         if self.trains:
             image[0] = self.choice((1, 2, 3, 5))
-        self.step("input", [], image if self.random() < 0.8 or self.trains else self.choice(([2, 5, 12], [1, 1, 16], [3, 17], [1, 7], [2, 3, 4, 5, 6])))
+        self.step(
+            "input",
+            [],
+            image
+            if self.random() < 0.8 or self.trains
+            else self.choice(([2, 5, 12], [1, 1, 16], [3, 17], [1, 7], [2, 3, 4, 5, 6])),
+        )
         if self.random() < 0.15:
             self.step("input", [], [1, *image[1:]])
         for _ in range(self.choice((3, 5, 8, 12))):
             self.choice(MOVES_TO_TRAIN if self.trains else MOVES)(self, self.recent())
         read = {operand for _, operands, _ in self.recipe.steps.values() for operand in operands}
         ends = [name for name in self.values if name not in read]
-        self.recipe.outputs = [self.scores(ends)] if self.trains else self.sample(ends, min(len(ends), self.choice((1, 2, 3, 4))))
+        self.recipe.outputs = (
+            [self.scores(ends)]
+            if self.trains
+            else self.sample(ends, min(len(ends), self.choice((1, 2, 3, 4))))
+        )
         return without_dead(self.recipe)
 
     def scores(self, ends: list[str]) -> str:
         rows = self.shape("v0")[0]
-        of_batch = [name for name in ends if self.rank(name) > 1 and self.shape(name)[0] == rows] or ["v0"]
-        flat = [self.step("mean", [name], {"dim": [2, 3]}) if self.rank(name) == 4 and self.random() < 0.5 else self.step("flatten", [name], {"start_dim": 1})
-                for name in self.sample(of_batch, min(len(of_batch), 3))]
-        return self.step("linear", [self.step("cat", flat, {"dim": 1}) if len(flat) > 1 else flat[0]], {"out": self.choice((2, 5, 10)), "bias": True})
+        of_batch = [
+            name for name in ends if self.rank(name) > 1 and self.shape(name)[0] == rows
+        ] or ["v0"]
+        flat = [
+            self.step("mean", [name], {"dim": [2, 3]})
+            if self.rank(name) == 4 and self.random() < 0.5
+            else self.step("flatten", [name], {"start_dim": 1})
+            for name in self.sample(of_batch, min(len(of_batch), 3))
+        ]
+        return self.step(
+            "linear",
+            [self.step("cat", flat, {"dim": 1}) if len(flat) > 1 else flat[0]],
+            {"out": self.choice((2, 5, 10)), "bias": True},
+        )
 
     def step(self, operation: str, operands: list[str], how: dict | list) -> str:
         """The new value's name, or nothing where the step cannot be."""
         name = f"v{len(self.recipe.steps)}"
         self.recipe.steps[name] = [operation, operands, how]
         try:
-            value = torch.randn(how) if operation == "input" else self.computed(operation, operands, how)
+            value = (
+                torch.randn(how)
+                if operation == "input"
+                else self.computed(operation, operands, how)
+            )
             if isinstance(value, Tensor):
-                if value.numel() == 0 or value.numel() > MOST_ELEMENTS or value.ndim > 6 or not value.abs().max() <= LARGEST:
+                if (
+                    value.numel() == 0
+                    or value.numel() > MOST_ELEMENTS
+                    or value.ndim > 6
+                    or not value.abs().max() <= LARGEST
+                ):
                     raise ValueError(name)
                 self.values[name] = value
             else:
-                parts = [self.recipe.steps.__setitem__(f"{name}_{i}", ["picked", [name], {"part": i}]) or f"{name}_{i}" for i in range(len(value))]
+                parts = [
+                    self.recipe.steps.__setitem__(f"{name}_{i}", ["picked", [name], {"part": i}])
+                    or f"{name}_{i}"
+                    for i in range(len(value))
+                ]
                 for part, tensor in zip(parts, value):
                     self.values[part] = tensor
             return name
@@ -170,7 +279,9 @@ class Draw(random.Random):
     def computed(self, operation: str, operands: list[str], how: dict):
         read = [self.values[operand] for operand in operands]
         if operation in LAYERS:
-            return LAYERS[operation](*([list(read[0].shape)] if read else []), **how)(*read).detach()
+            return LAYERS[operation](*([list(read[0].shape)] if read else []), **how)(
+                *read
+            ).detach()
         return FUNCTIONS[operation](*read, **how)
 
     def recent(self) -> str:
@@ -189,6 +300,7 @@ class Draw(random.Random):
 
     def like(self, x: str, but: int | None = None) -> list[str]:
         """Values of the same shape, but for one dimension."""
+
         def key(name: str) -> list[int]:
             shape = self.shape(name)
             if but is not None and len(shape) == self.rank(x):
@@ -207,19 +319,61 @@ def convolution(d: Draw, x: str) -> str:
     padding, stride = d.choice((0, 1, 1, 2, "same", [1, 0])), d.choice((1, 1, 1, 2, [1, 2], 3))
     if d.trains and padding == "same":  # of an even kernel it is refused
         padding = 1
-    return d.step("conv", [x], {"out": out, "kernel": d.choice((1, 1, 3, 3, 3, 2, 5, [1, 3])), "stride": 1 if padding == "same" else stride, "padding": padding, "dilation": d.choice((1, 1, 1, 2, [1, 3])),
-                                "groups": groups, "bias": d.random() < 0.4})
+    return d.step(
+        "conv",
+        [x],
+        {
+            "out": out,
+            "kernel": d.choice((1, 1, 3, 3, 3, 2, 5, [1, 3])),
+            "stride": 1 if padding == "same" else stride,
+            "padding": padding,
+            "dilation": d.choice((1, 1, 1, 2, [1, 3])),
+            "groups": groups,
+            "bias": d.random() < 0.4,
+        },
+    )
 
 
 def norm(d: Draw, x: str) -> str:
     if d.rank(x) not in (2, 3, 4):
         return ""
-    return d.step("batch_norm", [x], {"affine": d.random() < 0.8, "eps": d.choice((1e-5, 1e-3)), "track_running_stats": d.random() < 0.93})
+    return d.step(
+        "batch_norm",
+        [x],
+        {
+            "affine": d.random() < 0.8,
+            "eps": d.choice((1e-5, 1e-3)),
+            "track_running_stats": d.random() < 0.93,
+        },
+    )
 
 
-ACTIVATIONS = [("relu", {}), ("relu", {}), ("relu6", {}), ("hardswish", {}), ("hardsigmoid", {}), ("hardtanh", {"min_val": -0.5, "max_val": 0.7}), ("sigmoid", {}), ("tanh", {}), ("silu", {}), ("gelu", {}),
-               ("gelu", {"approximate": "tanh"}), ("leaky_relu", {"negative_slope": 0.1}), ("clamp", {"min": -0.3}), ("clamp", {"max": 0.4}), ("clamp", {"min": -0.2, "max": 0.6}), ("exp", {}), ("neg", {})]
-ONLY_INFERRED = [("elu", {}), ("hardtanh", {"min_val": 0.2, "max_val": 0.9}), ("abs", {}), ("square_root", {}), ("dropout", {"training": False})]
+ACTIVATIONS = [
+    ("relu", {}),
+    ("relu", {}),
+    ("relu6", {}),
+    ("hardswish", {}),
+    ("hardsigmoid", {}),
+    ("hardtanh", {"min_val": -0.5, "max_val": 0.7}),
+    ("sigmoid", {}),
+    ("tanh", {}),
+    ("silu", {}),
+    ("gelu", {}),
+    ("gelu", {"approximate": "tanh"}),
+    ("leaky_relu", {"negative_slope": 0.1}),
+    ("clamp", {"min": -0.3}),
+    ("clamp", {"max": 0.4}),
+    ("clamp", {"min": -0.2, "max": 0.6}),
+    ("exp", {}),
+    ("neg", {}),
+]
+ONLY_INFERRED = [
+    ("elu", {}),
+    ("hardtanh", {"min_val": 0.2, "max_val": 0.9}),
+    ("abs", {}),
+    ("square_root", {}),
+    ("dropout", {"training": False}),
+]
 
 
 def activation(d: Draw, x: str) -> str:
@@ -241,7 +395,17 @@ def residual(d: Draw, x: str) -> str:
     if d.rank(x) != 4:
         return ""
     channels = d.shape(x)[1]
-    y = d.step("conv", [x], {"out": channels, "kernel": 3, "padding": 1, "groups": d.choice((1, 1, channels)), "bias": d.random() < 0.4})
+    y = d.step(
+        "conv",
+        [x],
+        {
+            "out": channels,
+            "kernel": 3,
+            "padding": 1,
+            "groups": d.choice((1, 1, channels)),
+            "bias": d.random() < 0.4,
+        },
+    )
     if y and d.random() < 0.6:
         y = norm(d, y) or y
     y = y and d.step("add", d.choice(([x, y], [y, x])), {})
@@ -249,15 +413,21 @@ def residual(d: Draw, x: str) -> str:
 
 
 def arithmetic(d: Draw, x: str) -> str:
-    operation = d.choice(("add", "add", "sub", "mul") if d.trains else ("add", "add", "sub", "mul", "divide"))
+    operation = d.choice(
+        ("add", "add", "sub", "mul") if d.trains else ("add", "add", "sub", "mul", "divide")
+    )
     operands = [x, d.choice(d.like(x))]
     d.shuffle(operands)
-    return d.step(operation, operands, {"alpha": 0.5} if operation in ("add", "sub") and d.random() < 0.15 else {})
+    return d.step(
+        operation,
+        operands,
+        {"alpha": 0.5} if operation in ("add", "sub") and d.random() < 0.15 else {},
+    )
 
 
 def broadcast(d: Draw, x: str) -> str:
     """With a parameter, or with what the value itself gives, of fewer elements."""
-    shape = [extent if d.random() < 0.5 else 1 for extent in d.shape(x)][d.choice((0, 0, 1)):]
+    shape = [extent if d.random() < 0.5 else 1 for extent in d.shape(x)][d.choice((0, 0, 1)) :]
     choice = d.random()
     if choice < 0.4:
         y = d.step("parameter", [], {"shape": shape or [1]})
@@ -272,24 +442,52 @@ def broadcast(d: Draw, x: str) -> str:
 
 
 def number(d: Draw, x: str) -> str:
-    return d.step("number", [x], {"name": d.choice(("add", "sub", "mul", "div", "rsub")), "number": d.choice((0.5, 2, -1.5, 3))})
+    return d.step(
+        "number",
+        [x],
+        {
+            "name": d.choice(("add", "sub", "mul", "div", "rsub")),
+            "number": d.choice((0.5, 2, -1.5, 3)),
+        },
+    )
 
 
 def pooling(d: Draw, x: str) -> str:
     if d.rank(x) != 4:
         return ""
-    window = {"kernel_size": d.choice((2, 3, [2, 1], [1, 3])), "stride": d.choice((1, 2, 3, [2, 1])), "padding": d.choice((0, 0, 1, [1, 0])), "ceil_mode": d.random() < 0.3}
+    window = {
+        "kernel_size": d.choice((2, 3, [2, 1], [1, 3])),
+        "stride": d.choice((1, 2, 3, [2, 1])),
+        "padding": d.choice((0, 0, 1, [1, 0])),
+        "ceil_mode": d.random() < 0.3,
+    }
     kind = d.choice(("max", "average", "adaptive", "adaptive"))
     if kind == "max":
         return d.step("max_pool2d", [x], window | {"dilation": d.choice((1, 1, 2))})
     if kind == "average":
-        return d.step("avg_pool2d", [x], window | {"count_include_pad": d.random() < 0.5, "divisor_override": d.choice((None, None, 3))})
+        return d.step(
+            "avg_pool2d",
+            [x],
+            window
+            | {
+                "count_include_pad": d.random() < 0.5,
+                "divisor_override": d.choice((None, None, 3)),
+            },
+        )
     return d.step("adaptive_avg_pool2d", [x], {"output_size": d.choice((1, 2, [2, 3], [1, 4], 7))})
 
 
 def reduction(d: Draw, x: str) -> str:
-    dims = [2, 3] if d.rank(x) == 4 and d.random() < 0.4 else sorted(d.sample(range(d.rank(x)), d.choice((1, 1, min(2, d.rank(x))))))
-    return d.step(d.choice(("mean", "sum") if d.trains else ("mean", "mean", "sum", "amax")), [x], {"dim": dims, "keepdim": d.random() < 0.6})
+    dims = (
+        [2, 3]
+        if d.rank(x) == 4 and d.random() < 0.4
+        else sorted(d.sample(range(d.rank(x)), d.choice((1, 1, min(2, d.rank(x))))))
+    )
+    return d.step(
+        d.choice(("mean", "sum") if d.trains else ("mean", "mean", "sum", "amax")),
+        [x],
+        {"dim": dims, "keepdim": d.random() < 0.6},
+    )
 
 
 def softmax(d: Draw, x: str) -> str:
@@ -299,9 +497,12 @@ def softmax(d: Draw, x: str) -> str:
 def layer_norm(d: Draw, x: str) -> str:
     dims = d.choice((1, 1, min(2, d.rank(x))))
     rows = d.values[x].flatten(-dims)
-    if dims == 0 or rows.std(-1, correction=0).min() < 0.01 * rows.abs().max():  # of equal values nothing is left but the rounding of their mean
+    # of equal values nothing is left but the rounding of their mean
+    if dims == 0 or rows.std(-1, correction=0).min() < 0.01 * rows.abs().max():
         return ""
-    return d.step("layer_norm", [x], {"dims": dims, "elementwise_affine": d.random() < 0.8, "eps": 1e-5})
+    return d.step(
+        "layer_norm", [x], {"dims": dims, "elementwise_affine": d.random() < 0.8, "eps": 1e-5}
+    )
 
 
 def linear(d: Draw, x: str) -> str:
@@ -314,7 +515,11 @@ def join(d: Draw, x: str) -> str:
     others = d.like(x, dim) if -d.rank(x) <= dim < d.rank(x) else []
     parts = [x, *d.sample(others, min(len(others), d.choice((1, 2))))]
     d.shuffle(parts)
-    return d.step("cat", parts, {"dim": dim}) if d.random() < 0.85 else d.step("stack", [x, d.choice(d.like(x))], {"dim": d.dim(x)})
+    return (
+        d.step("cat", parts, {"dim": dim})
+        if d.random() < 0.85
+        else d.step("stack", [x, d.choice(d.like(x))], {"dim": d.dim(x)})
+    )
 
 
 def divide(d: Draw, x: str) -> str:
@@ -324,8 +529,18 @@ def divide(d: Draw, x: str) -> str:
     if extent < 2 or (kind == "unbind" and extent > 4):
         return ""
     first = d.randrange(1, extent)
-    how = {"chunk": {"chunks": 2, "dim": dim}, "split": {"sizes": [first, extent - first], "dim": dim}, "unbind": {"dim": dim}, "select": {"dim": dim, "index": d.randrange(-extent, extent)},
-           "slice": {"dim": dim % d.rank(x), "start": d.choice((0, first, -1)), "stop": d.choice((None, extent, -1)), "step": d.choice((1, 1, 2))}}
+    how = {
+        "chunk": {"chunks": 2, "dim": dim},
+        "split": {"sizes": [first, extent - first], "dim": dim},
+        "unbind": {"dim": dim},
+        "select": {"dim": dim, "index": d.randrange(-extent, extent)},
+        "slice": {
+            "dim": dim % d.rank(x),
+            "start": d.choice((0, first, -1)),
+            "stop": d.choice((None, extent, -1)),
+            "step": d.choice((1, 1, 2)),
+        },
+    }
     return d.step(kind, [x], how[kind])
 
 
@@ -333,10 +548,24 @@ def order(d: Draw, x: str) -> str:
     dims = list(range(d.rank(x)))
     d.shuffle(dims)
     shape = d.shape(x)
-    kind = d.choice(("permute", "transpose", "flatten", "shuffle", "reshape", "roll", "pad", "expand"))
-    how = {"permute": {"dims": dims}, "transpose": {"dim0": d.dim(x), "dim1": d.dim(x)}, "flatten": {"start_dim": d.choice((0, 1, 2, -2))}, "shuffle": {"groups": d.choice((2, shape[1] if len(shape) > 1 else 1))},
-           "reshape": {"shape": d.choice(([*shape[:-2], -1], [-1, *shape[2:]], [*shape, 1], [1, *shape]))}, "roll": {"shifts": d.choice((1, -1, 2)), "dims": d.dim(x)},
-           "pad": {"pad": [d.choice((0, 1, 2)) for _ in range(2 * d.choice((1, 2)))], "value": d.choice((0.0, 0.5))}, "expand": {"shape": [d.choice((2, 3)) if extent == 1 else extent for extent in shape]}}
+    kind = d.choice(
+        ("permute", "transpose", "flatten", "shuffle", "reshape", "roll", "pad", "expand")
+    )
+    how = {
+        "permute": {"dims": dims},
+        "transpose": {"dim0": d.dim(x), "dim1": d.dim(x)},
+        "flatten": {"start_dim": d.choice((0, 1, 2, -2))},
+        "shuffle": {"groups": d.choice((2, shape[1] if len(shape) > 1 else 1))},
+        "reshape": {
+            "shape": d.choice(([*shape[:-2], -1], [-1, *shape[2:]], [*shape, 1], [1, *shape]))
+        },
+        "roll": {"shifts": d.choice((1, -1, 2)), "dims": d.dim(x)},
+        "pad": {
+            "pad": [d.choice((0, 1, 2)) for _ in range(2 * d.choice((1, 2)))],
+            "value": d.choice((0.0, 0.5)),
+        },
+        "expand": {"shape": [d.choice((2, 3)) if extent == 1 else extent for extent in shape]},
+    }
     return d.step(kind, [x], how[kind])
 
 
@@ -348,13 +577,48 @@ def product(d: Draw, x: str) -> str:
 
 
 def attention(d: Draw, x: str) -> str:
-    if d.trains and d.rank(x) == 4:  # PyTorch 2.15's own gradient of a batch norm is wrong for what comes back from attention over images of one column
+    # PyTorch 2.15's own gradient of a batch norm is wrong for what comes back from attention over
+    # images of one column
+    if d.trains and d.rank(x) == 4:
         return ""
-    return d.step("attention", [x, d.choice(d.like(x)), d.choice(d.like(x))], {"causal": d.random() < 0.3 and not d.trains}) if d.rank(x) in (3, 4) else ""
+    return (
+        d.step(
+            "attention",
+            [x, d.choice(d.like(x)), d.choice(d.like(x))],
+            {"causal": d.random() < 0.3 and not d.trains},
+        )
+        if d.rank(x) in (3, 4)
+        else ""
+    )
 
 
-MOVES_TO_TRAIN = [block, block, block, block, residual, residual, norm, activation, activation, arithmetic, broadcast, number, pooling, pooling, reduction, softmax, linear, join, join, divide, order,
-                  order, layer_norm, product, attention]
+MOVES_TO_TRAIN = [
+    block,
+    block,
+    block,
+    block,
+    residual,
+    residual,
+    norm,
+    activation,
+    activation,
+    arithmetic,
+    broadcast,
+    number,
+    pooling,
+    pooling,
+    reduction,
+    softmax,
+    linear,
+    join,
+    join,
+    divide,
+    order,
+    order,
+    layer_norm,
+    product,
+    attention,
+]
 MOVES = [*MOVES_TO_TRAIN, convolution, layer_norm, product, attention, pooling, divide, order]
 
 
@@ -365,14 +629,29 @@ def drawn(seed: int, trains: bool) -> Recipe | None:
         network = Network(recipe)
         with torch.no_grad():
             found = network(*recipe.inputs().values())
-    except (ValueError, RuntimeError, KeyError):  # the drawn weights are others than the network's own
+    except (
+        ValueError,
+        RuntimeError,
+        KeyError,
+    ):
+        # the drawn weights are others than the network's own
         return None
     results = [found] if trains else list(found.values())
-    useful = all(result.abs().max() <= LARGEST for result in results) and any(operation == "input" for operation, _, _ in recipe.steps.values()) and len(recipe.steps) > 2
-    return recipe if useful and (not trains or any(parameter.requires_grad for parameter in network.parameters())) else None
+    useful = (
+        all(result.abs().max() <= LARGEST for result in results)
+        and any(operation == "input" for operation, _, _ in recipe.steps.values())
+        and len(recipe.steps) > 2
+    )
+    return (
+        recipe
+        if useful
+        and (not trains or any(parameter.requires_grad for parameter in network.parameters()))
+        else None
+    )
 
 
-# ---------------------------------------------------------------------------------------------------- made smaller
+# ----------------------------------------------------------------------------------- made smaller
+
 
 def without_dead(recipe: Recipe) -> Recipe:
     """Only what the outputs need."""
@@ -382,12 +661,19 @@ def without_dead(recipe: Recipe) -> Recipe:
         if (name := left.pop()) not in needed:
             needed.add(name)
             left += recipe.steps[name][1]
-    return dataclasses.replace(recipe, steps={name: step for name, step in recipe.steps.items() if name in needed})
+    return dataclasses.replace(
+        recipe, steps={name: step for name, step in recipe.steps.items() if name in needed}
+    )
 
 
 def smaller(recipe: Recipe) -> list[Recipe]:
-    """Networks with one output less, or with one step less, whose result is an input instead; the smallest first."""
-    found = [dataclasses.replace(recipe, outputs=[one for one in recipe.outputs if one != output]) for output in recipe.outputs if len(recipe.outputs) > 1]
+    """Networks with one output less, or with one step less, whose result is an input instead; the
+    smallest first."""
+    found = [
+        dataclasses.replace(recipe, outputs=[one for one in recipe.outputs if one != output])
+        for output in recipe.outputs
+        if len(recipe.outputs) > 1
+    ]
     shapes = {}
     values = recipe.inputs()
     network = Network(recipe)
@@ -398,15 +684,30 @@ def smaller(recipe: Recipe) -> list[Recipe]:
     for name, shape in shapes.items():
         found.append(dataclasses.replace(recipe, steps=recipe.steps | {name: ["input", [], shape]}))
     if not recipe.trains:  # a network may end earlier
-        found += [dataclasses.replace(recipe, outputs=[name]) for name in shapes if [name] != recipe.outputs]
+        found += [
+            dataclasses.replace(recipe, outputs=[name])
+            for name in shapes
+            if [name] != recipe.outputs
+        ]
     alive = [without_dead(one) for one in found]
-    useful = [one for one in alive if any(step[0] != "input" for step in one.steps.values()) and any(step[0] == "input" for step in one.steps.values())
-              and all(one.steps[output][0] != "input" for output in one.outputs)]
-    return sorted(useful, key=lambda one: (sum(step[0] != "input" for step in one.steps.values()), len(one.steps)))
+    useful = [
+        one
+        for one in alive
+        if any(step[0] != "input" for step in one.steps.values())
+        and any(step[0] == "input" for step in one.steps.values())
+        and all(one.steps[output][0] != "input" for output in one.outputs)
+    ]
+    return sorted(
+        useful,
+        key=lambda one: (sum(step[0] != "input" for step in one.steps.values()), len(one.steps)),
+    )
 
 
-def shrunk(recipe: Recipe, failing: Callable[[list[Recipe]], list[bool]], rounds: int = 12) -> Recipe:
-    """The smallest network found, a step at a time, that still fails; `failing` is asked of all that are one step smaller at once."""
+def shrunk(
+    recipe: Recipe, failing: Callable[[list[Recipe]], list[bool]], rounds: int = 12
+) -> Recipe:
+    """The smallest network found, a step at a time, that still fails; `failing` is asked of all
+    that are one step smaller at once."""
     for _ in range(rounds):
         candidates = smaller(recipe)
         fails = failing(candidates) if candidates else []

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_programs.py LIBRARY BUNDLE...: runs each program of a library of several_programs.py on its bundle's input, twice, and writes BUNDLE/found.safetensors: outputs by name; of
-a training step loss, `grad:<parameter>` and `stat:<buffer>` of one step. Prints a line for each: JSON, null or what failed."""
+"""run_programs.py LIBRARY BUNDLE...: runs each program of a library of several_programs.py on its
+bundle's input, twice, and writes BUNDLE/found.safetensors: outputs by name; of a training step
+loss, `grad:<parameter>` and `stat:<buffer>` of one step. Prints a line for each: JSON, null or what
+failed."""
+
 from __future__ import annotations
 
 import ctypes
@@ -21,10 +24,16 @@ class Program:
         self.model = ctypes.c_void_p(self.function("create")(2))
         self.need(self.model.value is not None)
         constants = bundle / "graph_constants.safetensors"
-        self.done("load", str(bundle / "weights" / "timed.safetensors").encode(), str(constants).encode() if constants.exists() else None)
+        self.done(
+            "load",
+            str(bundle / "weights" / "timed.safetensors").encode(),
+            str(constants).encode() if constants.exists() else None,
+        )
         self.inputs = load_file(bundle / "inputs.safetensors")
         for number, one in enumerate(self.graph["inputs"]):
-            self.call("set_input", number, self.inputs[f"0/{one['name']}"].ctypes.data_as(ctypes.c_void_p))
+            self.call(
+                "set_input", number, self.inputs[f"0/{one['name']}"].ctypes.data_as(ctypes.c_void_p)
+            )
 
     def function(self, name: str):
         found = getattr(self.library, f"{self.bundle.name}_{name}")
@@ -51,19 +60,27 @@ class Program:
     def inferred(self) -> dict[str, np.ndarray]:
         for _ in range(2):  # the second run finds what the first left in the arena
             self.done("run")
-        return {one["name"]: self.output(number, self.shape(one["value"])) for number, one in enumerate(self.graph["outputs"])}
+        return {
+            one["name"]: self.output(number, self.shape(one["value"]))
+            for number, one in enumerate(self.graph["outputs"])
+        }
 
     def trained(self) -> dict[str, np.ndarray]:
         self.labels = load_file(self.bundle / "labels.safetensors")["0/labels"]
         self.call("set_labels", self.labels.ctypes.data_as(ctypes.c_void_p))
         self.call("set_dropout", 0)
-        self.call("set_optimiser", ctypes.c_float(1), ctypes.c_float(0.9))  # the first step's momentum is the gradient
+        # the first step's momentum is the gradient
+        self.call("set_optimiser", ctypes.c_float(1), ctypes.c_float(0.9))
         self.done("run")
         found = {"loss": self.output(0, [])}
         for one in self.graph["parameters"]:
             if not one.get("frozen"):
                 found[f"grad:{one['name']}"] = self.read("read_momentum", one)
-        return found | {f"stat:{one['name']}": self.read("read", one) for one in self.graph["buffers"] if "running_" in one["name"]}
+        return found | {
+            f"stat:{one['name']}": self.read("read", one)
+            for one in self.graph["buffers"]
+            if "running_" in one["name"]
+        }
 
     def read(self, what: str, one: dict) -> np.ndarray:
         values = np.empty(self.shape(one["value"]), np.float32)

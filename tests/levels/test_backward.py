@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""strata's backward rules: the training graph that C++ makes of a captured network, run operator by operator in float64, gives autograd's gradients."""
+"""strata's backward rules: the training graph that C++ makes of a captured network, run operator by
+operator in float64, gives autograd's gradients."""
+
 from __future__ import annotations
 
 import copy
@@ -29,33 +31,55 @@ def differentiated(bundle: Path, loss: str, folder: Path) -> Path:
     for one in bundle.iterdir():
         if one.name != "graph.json":
             (folder / one.name).symlink_to(one)
-    done = subprocess.run([str(TOOL), str(bundle), loss, str(folder / "graph.json")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [str(TOOL), str(bundle), loss, str(folder / "graph.json")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
 
-def drawn(module: nn.Module, shape: tuple[int, ...], batch: int) -> tuple[nn.Module, Tensor, Tensor]:
+def drawn(
+    module: nn.Module, shape: tuple[int, ...], batch: int
+) -> tuple[nn.Module, Tensor, Tensor]:
     """The module with weights and statistics off 0 and 1, an input, labels."""
     generator = torch.Generator().manual_seed(batch)
     with torch.no_grad():
         for name, tensor in module.state_dict().items():
             if tensor.is_floating_point():
-                tensor.copy_(torch.rand(tensor.shape, generator=generator) + 0.5 if "running_var" in name else 0.6 * torch.randn(tensor.shape, generator=generator))
+                tensor.copy_(
+                    torch.rand(tensor.shape, generator=generator) + 0.5
+                    if "running_var" in name
+                    else 0.6 * torch.randn(tensor.shape, generator=generator)
+                )
     x = torch.randn((batch, *shape), generator=generator)
     with torch.no_grad():
         classes = copy.deepcopy(module).train()(x).shape[1]
     return module.train(), x, torch.randint(0, classes, (batch,), generator=generator)
 
 
-def autograd(module: nn.Module, x: Tensor, labels: Tensor, loss: str) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
-    """In float64: the loss, gradients of trained parameters (None: no influence), buffers after the step."""
+def autograd(
+    module: nn.Module, x: Tensor, labels: Tensor, loss: str
+) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+    """In float64: the loss, gradients of trained parameters (None: no influence), buffers after the
+    step."""
     module = copy.deepcopy(module).double()
     value = (F.nll_loss if loss == "nll" else F.cross_entropy)(module(x.double()), labels)
     value.backward()
-    return value.detach(), {name: p.grad for name, p in module.named_parameters() if p.grad is not None}, dict(module.named_buffers())
+    return (
+        value.detach(),
+        {name: p.grad for name, p in module.named_parameters() if p.grad is not None},
+        dict(module.named_buffers()),
+    )
 
 
-def compare(runner: Interpreter, found: dict[str, Tensor], wanted: tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]) -> None:
+def compare(
+    runner: Interpreter,
+    found: dict[str, Tensor],
+    wanted: tuple[Tensor, dict[str, Tensor], dict[str, Tensor]],
+) -> None:
     loss, gradients, buffers = wanted
     assert set(found) == {"loss"} | {f"grad:{name}" for name in gradients}
     assert abs(found["loss"] - loss) <= NEAR * abs(loss)
@@ -64,7 +88,9 @@ def compare(runner: Interpreter, found: dict[str, Tensor], wanted: tuple[Tensor,
     updates = runner.updates()
     for name, value in buffers.items():
         if name in updates:
-            assert (updates[name].double() - value.double()).abs().max() <= NEAR * value.double().abs().max(), name
+            assert (
+                updates[name].double() - value.double()
+            ).abs().max() <= NEAR * value.double().abs().max(), name
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
@@ -87,7 +113,11 @@ def test_a_dropped_element_has_no_gradient_and_the_others_are_scaled(tmp_path, m
     bundle = captured(module, {"arg0": x}, tmp_path / "bundle", labels)
     runner = Interpreter(differentiated(bundle, "cross_entropy", tmp_path / "training"))
     found = runner.run({"arg0": x, "labels": labels}, dropout=True)
-    masks = [runner.values[node["outputs"][1]] for node in runner.graph["nodes"] if node["op"] == "aten.native_dropout.default"]
+    masks = [
+        runner.values[node["outputs"][1]]
+        for node in runner.graph["nodes"]
+        if node["op"] == "aten.native_dropout.default"
+    ]
     assert len(masks) == 2 and all(0 < mask.double().mean() < 1 for mask in masks)
     given = iter(masks)
     monkeypatch.setattr(F, "dropout", lambda value, p: value * next(given) / (1 - p))
@@ -99,21 +129,53 @@ def test_stochastic_depth_drops_whole_samples_or_the_batch(tmp_path, monkeypatch
     bundle = captured(module, {"arg0": x}, tmp_path / "bundle", labels)
     runner = Interpreter(differentiated(bundle, "cross_entropy", tmp_path / "training"))
     found = runner.run({"arg0": x, "labels": labels}, dropout=True)
-    masks = [runner.values[node["outputs"][1]] for node in runner.graph["nodes"] if node["op"] == "aten.native_dropout.default"]
-    assert [tuple(mask.shape) for mask in masks] == [(16, 1, 1, 1), (1, 1)] and 0 < masks[0].double().mean() < 1
+    masks = [
+        runner.values[node["outputs"][1]]
+        for node in runner.graph["nodes"]
+        if node["op"] == "aten.native_dropout.default"
+    ]
+    assert [tuple(mask.shape) for mask in masks] == [(16, 1, 1, 1), (1, 1)] and 0 < masks[
+        0
+    ].double().mean() < 1
     given = iter(masks)
-    monkeypatch.setattr(sys.modules["torchvision.ops.stochastic_depth"], "stochastic_depth", lambda value, p, mode, training: value * next(given) / (1 - p))
+    monkeypatch.setattr(
+        sys.modules["torchvision.ops.stochastic_depth"],
+        "stochastic_depth",
+        lambda value, p, mode, training: value * next(given) / (1 - p),
+    )
     compare(runner, found, autograd(module, x, labels, "cross_entropy"))
 
 
 def test_nothing_is_computed_for_what_needs_no_gradient(tmp_path):
     module, x, labels = drawn(backward_networks.Frozen(), NETWORKS["Frozen"], 2)
-    folder = differentiated(captured(module, {"arg0": x}, tmp_path / "bundle", labels), "cross_entropy", tmp_path / "training")
+    folder = differentiated(
+        captured(module, {"arg0": x}, tmp_path / "bundle", labels),
+        "cross_entropy",
+        tmp_path / "training",
+    )
     graph = json.loads((folder / "graph.json").read_text())
-    assert {one["name"] for one in graph["outputs"]} == {"loss", "grad:conv.weight", "grad:conv.bias", "grad:fc.bias"}
-    backward = [node for node in graph["nodes"] if node["op"].split(".")[1] == "convolution_backward"]
-    assert [node["args"]["output_mask"] for node in backward] == [[False, True, True]] and len(backward[0]["outputs"]) == 2
-    assert not [node for node in graph["nodes"] if node["op"].split(".")[1] in ("max_pool2d_with_indices", "native_batch_norm_backward", "max_pool2d_with_indices_backward")]
+    assert {one["name"] for one in graph["outputs"]} == {
+        "loss",
+        "grad:conv.weight",
+        "grad:conv.bias",
+        "grad:fc.bias",
+    }
+    backward = [
+        node for node in graph["nodes"] if node["op"].split(".")[1] == "convolution_backward"
+    ]
+    assert [node["args"]["output_mask"] for node in backward] == [[False, True, True]] and len(
+        backward[0]["outputs"]
+    ) == 2
+    assert not [
+        node
+        for node in graph["nodes"]
+        if node["op"].split(".")[1]
+        in (
+            "max_pool2d_with_indices",
+            "native_batch_norm_backward",
+            "max_pool2d_with_indices_backward",
+        )
+    ]
     assert sum(node["op"].split(".")[1] == "threshold_backward" for node in graph["nodes"]) == 1
 
 
@@ -127,7 +189,19 @@ class Unknown(nn.Module):
 
 
 def test_an_operation_without_a_rule_is_named_with_its_place(tmp_path):
-    bundle = captured(Unknown(), {"arg0": torch.randn(2, 4)}, tmp_path / "bundle", torch.tensor([0, 2]))
-    done = subprocess.run([str(TOOL), str(bundle), "nll", str(tmp_path / "out")], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "cumsum" in done.stderr and "no backward rule" in done.stderr and "test_backward.py:" in done.stderr
+    bundle = captured(
+        Unknown(), {"arg0": torch.randn(2, 4)}, tmp_path / "bundle", torch.tensor([0, 2])
+    )
+    done = subprocess.run(
+        [str(TOOL), str(bundle), "nll", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (
+        done.returncode == 1
+        and "cumsum" in done.stderr
+        and "no backward rule" in done.stderr
+        and "test_backward.py:" in done.stderr
+    )
     assert not (tmp_path / "out").exists()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole bundle, as levels and the proof read it: docs/bundle.md holds, references and envelopes fit, the proof would have power."""
+"""A whole bundle, as levels and the proof read it: docs/bundle.md holds, references and envelopes
+fit, the proof would have power."""
+
 from __future__ import annotations
 
 import json
@@ -34,7 +36,11 @@ SETS = ("timed", "generic1", "generic2")
 
 def entry_of(tensors: dict, owner: str, index: int) -> dict:
     prefix = f"{owner}/{index}/"
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix) and "tap:" not in k}
+    return {
+        k.removeprefix(prefix): v
+        for k, v in tensors.items()
+        if k.startswith(prefix) and "tap:" not in k
+    }
 
 
 @pytest.fixture(params=["resnet18", "mnist", "keywords"])
@@ -47,15 +53,23 @@ def runs_of(folder: Path, name: str) -> tuple[dict, list]:
     envelope = load_file(folder / "reference" / f"{name}.envelope.safetensors")
     reference = load_file(folder / "reference" / f"{name}.safetensors")
     count = 1 + max(int(k.split("/")[1]) for k in reference)
-    return {v: [entry_of(envelope, v, i) for i in range(count)] for v in {k.split("/")[0] for k in envelope}}, [entry_of(reference, "f64", i) for i in range(count)]
+    return {
+        v: [entry_of(envelope, v, i) for i in range(count)]
+        for v in {k.split("/")[0] for k in envelope}
+    }, [entry_of(reference, "f64", i) for i in range(count)]
 
 
 def test_bundle_json_describes_what_the_folder_holds(folder):
     bundle = read_bundle(folder)
     ring = load_file(folder / "inputs.safetensors")
-    assert sorted(ring) == sorted(f"{i}/{one['name']}" for i in range(bundle["ring"]) for one in bundle["inputs"])
+    assert sorted(ring) == sorted(
+        f"{i}/{one['name']}" for i in range(bundle["ring"]) for one in bundle["inputs"]
+    )
     for one in bundle["inputs"]:
-        assert list(ring[f"0/{one['name']}"].shape) == one["shape"] and str(ring[f"0/{one['name']}"].dtype) == f"torch.{one['dtype']}"
+        assert (
+            list(ring[f"0/{one['name']}"].shape) == one["shape"]
+            and str(ring[f"0/{one['name']}"].dtype) == f"torch.{one['dtype']}"
+        )
     assert bundle["input_bytes"] == sum(ring[f"0/{one['name']}"].nbytes for one in bundle["inputs"])
     module = build_model(bundle["case"]["model"]).module
     for name in SETS:
@@ -93,7 +107,9 @@ def test_eager_from_the_bundle_lies_inside_the_envelope(folder):
         module, _ = build_module(folder, name)
         for i in (0, 1):
             got = Runner(bundle, "cpu", 2).run(module, example_inputs(folder, i))
-            assert max(output_errors(got, reference[i]).values()) <= 8 * envelope_error(runs, reference)
+            assert max(output_errors(got, reference[i]).values()) <= 8 * envelope_error(
+                runs, reference
+            )
 
 
 def test_generic_sets_leave_no_tensor_at_zero_or_one_and_share_none(folder):
@@ -111,7 +127,9 @@ def test_outputs_follow_the_inputs_under_generic_weights(folder):
         _, reference = runs_of(folder, name)
         best = 0.0
         for output in reference[0]:
-            values = torch.cat([r[output].double().reshape(r[output].shape[0], -1) for r in reference])
+            values = torch.cat(
+                [r[output].double().reshape(r[output].shape[0], -1) for r in reference]
+            )
             best = max(best, (values.std(0).square().mean().sqrt() / values.mean(0).std()).item())
         assert best > 0.1
 
@@ -120,12 +138,20 @@ def test_every_planted_fault_is_far_beyond_the_bound(folder):
     runs, reference = runs_of(folder, "generic1")
     faults = load_file(folder / "reference" / "faults.safetensors")
     names = read_bundle(folder)["faults"]
-    assert len(names) >= 2 and set(names) == {k.split("/")[0] for k in faults} and set(names) <= set(POWER)
+    assert (
+        len(names) >= 2
+        and set(names) == {k.split("/")[0] for k in faults}
+        and set(names) <= set(POWER)
+    )
     for name in names:
-        assert max(output_errors(entry_of(faults, name, 0), reference[0]).values()) > 80 * envelope_error(runs, reference), name
+        assert max(
+            output_errors(entry_of(faults, name, 0), reference[0]).values()
+        ) > 80 * envelope_error(runs, reference), name
 
 
-@pytest.mark.parametrize("fault", ["bn_eps", "one_bn_eps", "bn_train_mode", "bn_gamma_one", "bf16", "tf32_emulated"])
+@pytest.mark.parametrize(
+    "fault", ["bn_eps", "one_bn_eps", "bn_train_mode", "bn_gamma_one", "bf16", "tf32_emulated"]
+)
 def test_finer_faults_show_under_generic_weights_too(fault, bundles):
     folder = bundles("resnet18")
     runs, reference = runs_of(folder, "generic1")
@@ -154,8 +180,13 @@ def test_export_computes_the_same_and_keeps_pytorch_names(bundles):
     assert bundle["export"] == {"ok": True, "what": "", "where": ""}
     program = read_exported(folder)
     module, _ = build_module(folder, "timed")
-    assert all(torch.equal(value, module.state_dict()[name]) for name, value in program.state_dict.items())
-    assert [torch.equal(a, b) for a, b in zip(program.example_inputs[0], example_inputs(folder).values())] == [True] * len(bundle["inputs"])
+    assert all(
+        torch.equal(value, module.state_dict()[name]) for name, value in program.state_dict.items()
+    )
+    assert [
+        torch.equal(a, b)
+        for a, b in zip(program.example_inputs[0], example_inputs(folder).values())
+    ] == [True] * len(bundle["inputs"])
     assert set(program.state_dict) == set(module.state_dict())
     entry = example_inputs(folder, 1)
     got = program.module()(*entry.values())
@@ -167,13 +198,20 @@ def test_export_computes_the_same_and_keeps_pytorch_names(bundles):
 def test_the_exported_network_holds_no_weights_of_its_own(bundles):
     """They would lie in every case's folder again."""
     folder = bundles("resnet18")
-    assert read_bundle(folder)["export"]["ok"] and (folder / "model.pt2").stat().st_size < 1e6 < (folder / "weights" / "timed.safetensors").stat().st_size
+    assert (
+        read_bundle(folder)["export"]["ok"]
+        and (folder / "model.pt2").stat().st_size
+        < 1e6
+        < (folder / "weights" / "timed.safetensors").stat().st_size
+    )
     wanted, _ = build_module(folder, "generic2")
     got = read_exported(folder, "generic2").module()(*example_inputs(folder, 1).values())
     assert torch.allclose(got[0], wanted(*example_inputs(folder, 1).values()), atol=1e-4)
 
 
-def test_what_another_pytorch_exported_and_this_one_cannot_read_is_unsupported_and_says_whose_environment_comes_first(bundles, tmp_path):
+def test_what_another_pytorch_exported_and_this_one_cannot_read_is_unsupported_and_says_whose_environment_comes_first(
+    bundles, tmp_path
+):
     folder = tmp_path / "bundle"
     shutil.copytree(bundles("keywords"), folder)
     bundle = read_bundle(folder)
@@ -182,7 +220,10 @@ def test_what_another_pytorch_exported_and_this_one_cannot_read_is_unsupported_a
         read_exported(folder)
     assert not isinstance(own.value, UnsupportedError)
     (folder / "bundle.json").write_text(json.dumps(bundle | {"torch": "99.1.0"}), encoding="utf-8")
-    with pytest.raises(UnsupportedError, match=f"captured by PyTorch 99.1.0, whose export PyTorch {re.escape(torch.__version__)} cannot read") as other:
+    with pytest.raises(
+        UnsupportedError,
+        match=f"captured by PyTorch 99.1.0, whose export PyTorch {re.escape(torch.__version__)} cannot read",
+    ) as other:
         read_exported(folder)
     assert "the older PyTorch first among --env" in other.value.hint
 
@@ -208,9 +249,25 @@ def test_an_input_that_the_model_changes_is_copied_first(bundles):
 def test_deep_bundles_tap_every_leaf_in_order_of_execution(bundles):
     folder = bundles("mnist_deep")
     taps = [o["name"] for o in read_bundle(folder)["outputs"] if o["name"].startswith("tap:")]
-    assert taps == [f"tap:{n}" for n in ("conv1", "relu1", "conv2", "relu2", "pool", "dropout1", "fc1", "relu3", "dropout2", "fc2")]
+    assert taps == [
+        f"tap:{n}"
+        for n in (
+            "conv1",
+            "relu1",
+            "conv2",
+            "relu2",
+            "pool",
+            "dropout1",
+            "fc1",
+            "relu3",
+            "dropout2",
+            "fc2",
+        )
+    ]
     reference = load_file(folder / "reference" / "generic1.safetensors")
-    assert all(f"f64/0/{t}" in reference for t in taps) and not any("tap:" in k for k in reference if "/1/" in k)
+    assert all(f"f64/0/{t}" in reference for t in taps) and not any(
+        "tap:" in k for k in reference if "/1/" in k
+    )
 
 
 @pytest.mark.parametrize("how", ["eager", "trace", "export"])
@@ -221,7 +278,11 @@ def test_taps_and_flat_views_work_traced_and_exported(how):
     wanted = call(TapModule(module), {"arg0": x}, bundle)
     view = graph_module(TapModule(build_model("resnet18").module.requires_grad_(False)), bundle)
     view.load_state_dict(module.state_dict())
-    run = {"eager": lambda: view, "trace": lambda: torch.jit.trace(view, (x,)), "export": lambda: torch.export.export(view, (x,), strict=False).module()}[how]()
+    run = {
+        "eager": lambda: view,
+        "trace": lambda: torch.jit.trace(view, (x,)),
+        "export": lambda: torch.export.export(view, (x,), strict=False).module(),
+    }[how]()
     got = run(x)
     assert "tap:layer1.0.relu#2" in wanted and len(got) == len(wanted)
     assert all(torch.allclose(a, b, atol=1e-4, rtol=1e-3) for a, b in zip(got, wanted.values()))
@@ -240,6 +301,9 @@ def test_weights_load_into_modules_that_ask_for_their_version():
     from strata_sdk.models import load_weights
 
     module = build_model("mnasnet0_5", 0).module
-    weights = {name: torch.full_like(value, 0.25) if value.is_floating_point() else value for name, value in module.state_dict().items()}
+    weights = {
+        name: torch.full_like(value, 0.25) if value.is_floating_point() else value
+        for name, value in module.state_dict().items()
+    }
     load_weights(module, weights, "weights.safetensors")
     assert all(torch.equal(value, weights[name]) for name, value in module.state_dict().items())

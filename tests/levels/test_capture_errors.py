@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a capture says when something is wrong: a code, what and where, what to do; nothing half-made is left."""
+"""What a capture says when something is wrong: a code, what and where, what to do; nothing
+half-made is left."""
+
 from __future__ import annotations
 
 import json
@@ -46,25 +48,36 @@ def refused(spec: dict, tmp_path: Path) -> Problem:
 def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path]:
     path, out = tmp_path / "spec.json", tmp_path / "made" / "bundle"
     path.write_text(json.dumps(spec), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-m", "capture", "--spec", str(path), "--out", str(out)], capture_output=True, text=True, timeout=300,
-                          env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}"}, **limits)
+    done = subprocess.run(
+        [sys.executable, "-m", "capture", "--spec", str(path), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}"},
+        **limits,
+    )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], out
 
 
-@pytest.mark.parametrize(("model", "what", "hint"), [
-    ("resnet5", "no model is called 'resnet5'", "resnet50"),
-    ("mnist_convnt", "no model is called 'mnist_convnt'", "mnist_convnet"),
-    ("mobilenet_v3_smal", "no model is called", "mobilenet_v3_small"),
-    ("{tiny}:biuld", "has no function 'biuld'", "build"),
-    ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:22\)", "module"),
-    ("{tiny}:number", "returned an object of type int", "torch.nn.Module"),
-    ("{tiny}:klass", "returned the class Net", "return Net"),
-    ("{tiny}:stopped", "SystemExit: 3", ""),
-    ("{folder}/tinny.py:build", "does not exist", "tiny.py"),
-    ("{tiny}", "names no function", ":build"),
-])
+@pytest.mark.parametrize(
+    ("model", "what", "hint"),
+    [
+        ("resnet5", "no model is called 'resnet5'", "resnet50"),
+        ("mnist_convnt", "no model is called 'mnist_convnt'", "mnist_convnet"),
+        ("mobilenet_v3_smal", "no model is called", "mobilenet_v3_small"),
+        ("{tiny}:biuld", "has no function 'biuld'", "build"),
+        ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:22\)", "module"),
+        ("{tiny}:number", "returned an object of type int", "torch.nn.Module"),
+        ("{tiny}:klass", "returned the class Net", "return Net"),
+        ("{tiny}:stopped", "SystemExit: 3", ""),
+        ("{folder}/tinny.py:build", "does not exist", "tiny.py"),
+        ("{tiny}", "names no function", ":build"),
+    ],
+)
 def test_a_model_that_cannot_be_built_is_explained(model, what, hint, tiny, tmp_path):
-    problem = refused({"model": model.format(tiny=tiny, folder=tiny.parent), "inputs": SHAPE}, tmp_path)
+    problem = refused(
+        {"model": model.format(tiny=tiny, folder=tiny.parent), "inputs": SHAPE}, tmp_path
+    )
     assert problem.code == "usage" and re.search(what, problem.what) and hint in problem.hint
 
 
@@ -74,20 +87,35 @@ def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
     assert problem.code == "usage" and "SyntaxError" in problem.what and "bad.py:2" in problem.what
 
 
-@pytest.mark.parametrize(("extra", "what"), [
-    ({}, "inputs of tiny:build are not known"),
-    ({"inputs": [{"name": "", "dtype": "float32", "shape": [2, 5]}]}, "does not run on its inputs .*2x5.*tiny.py:13"),
-    ({"inputs": [{"name": "y", "dtype": "float32", "shape": [2, 6]}]}, "unexpected keyword argument 'y'"),
-    ({"inputs": [{"name": "", "dtype": "int64", "shape": [2, 6]}]}, "needs a range"),
-    ({"inputs": [{"name": "", "dtype": "floot32", "shape": [2, 6]}]}, "type 'floot32' is unknown"),
-    ({"inputs": SHAPE, "batch": 3}, "batch 3 contradicts"),
-    ({"inputs": SHAPE * 2}, "takes|positional"),
-    ({"inputs": SHAPE, "synthetic": True, "input_from": "/tmp"}, "exclude each other"),
-    ({"inputs": SHAPE, "precision": "int3"}, "'int3' cannot be captured; allowed: fp32, tf32, bf16, amp-bf16"),
-    ({"inputs": SHAPE, "mode": "learn"}, "mode 'learn' is unknown.*infer, train"),
-    ({"inputs": SHAPE, "threads": 0}, "'threads' is 0"),
-    ({"inputs": SHAPE, "device": "tpu"}, "device 'tpu' is unknown"),
-])
+@pytest.mark.parametrize(
+    ("extra", "what"),
+    [
+        ({}, "inputs of tiny:build are not known"),
+        (
+            {"inputs": [{"name": "", "dtype": "float32", "shape": [2, 5]}]},
+            "does not run on its inputs .*2x5.*tiny.py:13",
+        ),
+        (
+            {"inputs": [{"name": "y", "dtype": "float32", "shape": [2, 6]}]},
+            "unexpected keyword argument 'y'",
+        ),
+        ({"inputs": [{"name": "", "dtype": "int64", "shape": [2, 6]}]}, "needs a range"),
+        (
+            {"inputs": [{"name": "", "dtype": "floot32", "shape": [2, 6]}]},
+            "type 'floot32' is unknown",
+        ),
+        ({"inputs": SHAPE, "batch": 3}, "batch 3 contradicts"),
+        ({"inputs": SHAPE * 2}, "takes|positional"),
+        ({"inputs": SHAPE, "synthetic": True, "input_from": "/tmp"}, "exclude each other"),
+        (
+            {"inputs": SHAPE, "precision": "int3"},
+            "'int3' cannot be captured; allowed: fp32, tf32, bf16, amp-bf16",
+        ),
+        ({"inputs": SHAPE, "mode": "learn"}, "mode 'learn' is unknown.*infer, train"),
+        ({"inputs": SHAPE, "threads": 0}, "'threads' is 0"),
+        ({"inputs": SHAPE, "device": "tpu"}, "device 'tpu' is unknown"),
+    ],
+)
 def test_a_case_that_cannot_be_run_is_explained(extra, what, tiny, tmp_path):
     problem = refused({"model": f"{tiny}:build"} | extra, tmp_path)
     assert re.search(what, problem.what) and problem.code in ("usage", "unsupported")
@@ -102,8 +130,14 @@ def test_example_inputs_of_a_wrong_type_are_refused(tiny, tmp_path):
 
 
 def test_a_constant_ring_is_captured_and_said(tmp_path):
-    (tmp_path / "ids.py").write_text("from torch import nn\ndef build():\n    return nn.Sequential(nn.Embedding(9, 4))\n", encoding="utf-8")
-    spec = {"model": f"{tmp_path}/ids.py:build", "inputs": [{"name": "", "dtype": "int64", "shape": [1, 4], "low": 3, "high": 3}]}
+    (tmp_path / "ids.py").write_text(
+        "from torch import nn\ndef build():\n    return nn.Sequential(nn.Embedding(9, 4))\n",
+        encoding="utf-8",
+    )
+    spec = {
+        "model": f"{tmp_path}/ids.py:build",
+        "inputs": [{"name": "", "dtype": "int64", "shape": [1, 4], "low": 3, "high": 3}],
+    }
     assert "all are equal" in capture(spec, tmp_path / "bundle", lambda _text: None)["input_source"]
 
 
@@ -112,10 +146,23 @@ class Trap:
         return (print, ("executed",))
 
 
-@pytest.mark.parametrize(("name", "what"), [
-    ("missing.safetensors", "lacks 1 tensor .first: fc.bias."), ("extra.safetensors", "has 1 that the model has not"), ("shape.pt", r"fc.weight has shape \[3, 5\]"),
-    ("junk.safetensors", "not a readable safetensors"), ("junk.pt", "cannot be read"), ("cut.pth", "cannot be read"), ("evil.pt", "does not run such files"),
-    ("list.pt", "no name-to-tensor mapping"), ("script.pt", "is a TorchScript program, not a file of weights"), ("exported.pt", "is an exported program"), ("none.pt", "does not exist"), ("weights.bin", "ends in '.bin'")])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("missing.safetensors", "lacks 1 tensor .first: fc.bias."),
+        ("extra.safetensors", "has 1 that the model has not"),
+        ("shape.pt", r"fc.weight has shape \[3, 5\]"),
+        ("junk.safetensors", "not a readable safetensors"),
+        ("junk.pt", "cannot be read"),
+        ("cut.pth", "cannot be read"),
+        ("evil.pt", "does not run such files"),
+        ("list.pt", "no name-to-tensor mapping"),
+        ("script.pt", "is a TorchScript program, not a file of weights"),
+        ("exported.pt", "is an exported program"),
+        ("none.pt", "does not exist"),
+        ("weights.bin", "ends in '.bin'"),
+    ],
+)
 def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_path, capfd):
     weight, bias = torch.zeros(3, 6), torch.zeros(3)
     path = tmp_path / name
@@ -133,7 +180,10 @@ def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_p
     elif name == "script.pt":
         torch.jit.script(torch.nn.Linear(6, 3)).save(path)
     elif name == "exported.pt":
-        torch.export.save(torch.export.export(torch.nn.Linear(6, 3), (torch.zeros(2, 6),)), path.with_suffix(".pt2"))
+        torch.export.save(
+            torch.export.export(torch.nn.Linear(6, 3), (torch.zeros(2, 6),)),
+            path.with_suffix(".pt2"),
+        )
         path.with_suffix(".pt2").rename(path)
     elif name == "cut.pth":
         torch.save({"fc.weight": weight, "fc.bias": bias}, path)
@@ -149,10 +199,17 @@ def test_a_weights_file_that_does_not_serve_is_explained(name, what, tiny, tmp_p
 def test_the_users_weights_are_the_timed_ones(tiny, tmp_path):
     state = {"module.fc.weight": torch.randn(3, 6), "module.fc.bias": torch.randn(3)}
     torch.save({"state_dict": state, "epoch": 3}, tmp_path / "w.pth")
-    info = capture({"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(tmp_path / "w.pth")}, tmp_path / "b", lambda _text: None)
+    info = capture(
+        {"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(tmp_path / "w.pth")},
+        tmp_path / "b",
+        lambda _text: None,
+    )
     from safetensors.torch import load_file
 
-    assert torch.equal(load_file(tmp_path / "b" / "weights" / "timed.safetensors")["fc.weight"], state["module.fc.weight"])
+    assert torch.equal(
+        load_file(tmp_path / "b" / "weights" / "timed.safetensors")["fc.weight"],
+        state["module.fc.weight"],
+    )
     assert "w.pth" in info["weight_source"]
 
 
@@ -162,7 +219,11 @@ def test_a_model_that_cannot_run_in_float64_gets_the_envelope_as_reference(tiny,
 
 
 def test_images_that_cannot_be_used_are_named(tmp_path):
-    spec = {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}], "input_from": str(tmp_path / "pictures")}
+    spec = {
+        "model": "resnet18",
+        "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}],
+        "input_from": str(tmp_path / "pictures"),
+    }
     (tmp_path / "pictures").mkdir()
     assert "holds no JPEG or PNG" in refused(spec, tmp_path).what
     (tmp_path / "pictures" / "a.png").write_bytes(b"not a picture")
@@ -177,25 +238,42 @@ def test_images_that_cannot_be_used_are_named(tmp_path):
 
 
 def test_a_picture_is_told_by_its_content_and_starts_no_program(tmp_path, monkeypatch):
-    spec = {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}], "input_from": str(tmp_path / "pictures")}
+    spec = {
+        "model": "resnet18",
+        "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}],
+        "input_from": str(tmp_path / "pictures"),
+    }
     (tmp_path / "pictures").mkdir()
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")  # what Pillow reads PostScript with
+    # what Pillow reads PostScript with
+    (tmp_path / "bin" / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
     (tmp_path / "bin" / "gs").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    (tmp_path / "pictures" / "a.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\nshowpage\n%%EOF\n")
+    (tmp_path / "pictures" / "a.png").write_bytes(
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\nshowpage\n%%EOF\n"
+    )
     assert "a.png" in refused(spec, tmp_path).what
     assert not (tmp_path / "started").exists()
 
 
-def test_a_picture_of_more_pixels_than_allowed_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+def test_a_picture_of_more_pixels_than_allowed_is_refused_before_it_is_unpacked(
+    tmp_path, monkeypatch
+):
     from PIL import Image
 
-    spec = {"model": "resnet18", "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}], "input_from": str(tmp_path / "pictures")}
+    spec = {
+        "model": "resnet18",
+        "inputs": [{"name": "", "dtype": "float32", "shape": [1, 3, 32, 32]}],
+        "input_from": str(tmp_path / "pictures"),
+    }
     (tmp_path / "pictures").mkdir()
     Image.new("1", (20000, 6000)).save(tmp_path / "pictures" / "a.png", optimize=True)  # some 15 kB
     problem = refused(spec, tmp_path)
-    assert problem.code == "usage" and "120 million; allowed are 100 million" in problem.what and "--max-megapixels" in problem.hint
+    assert (
+        problem.code == "usage"
+        and "120 million; allowed are 100 million" in problem.what
+        and "--max-megapixels" in problem.hint
+    )
     (tmp_path / "pictures" / "a.png").unlink()
     Image.radial_gradient("L").save(tmp_path / "pictures" / "a.png")  # 256 x 256
     monkeypatch.setenv("STRATA_MAX_MEGAPIXELS", "0.065")
@@ -206,25 +284,45 @@ def test_a_picture_of_more_pixels_than_allowed_is_refused_before_it_is_unpacked(
 
 def test_weights_that_unpack_out_of_proportion_are_refused(tiny, tmp_path):
     torch.save({"w": torch.zeros(20_000_000)}, tmp_path / "plain.pt")
-    with zipfile.ZipFile(tmp_path / "plain.pt") as old, zipfile.ZipFile(tmp_path / "w.pt", "w", zipfile.ZIP_DEFLATED) as new:
+    with (
+        zipfile.ZipFile(tmp_path / "plain.pt") as old,
+        zipfile.ZipFile(tmp_path / "w.pt", "w", zipfile.ZIP_DEFLATED) as new,
+    ):
         for name in old.namelist():
             new.writestr(name, old.read(name))
-    problem = refused({"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(tmp_path / "w.pt")}, tmp_path)
+    problem = refused(
+        {"model": f"{tiny}:build", "inputs": SHAPE, "weights": str(tmp_path / "w.pt")}, tmp_path
+    )
     assert problem.code == "usage" and "times as much" in problem.what
 
 
 def test_images_of_a_folder_that_no_input_takes_are_refused(tiny, tmp_path):
-    assert "no input is a batch of images" in refused({"model": f"{tiny}:build", "inputs": SHAPE, "input_from": str(tmp_path)}, tmp_path).what
+    assert (
+        "no input is a batch of images"
+        in refused(
+            {"model": f"{tiny}:build", "inputs": SHAPE, "input_from": str(tmp_path)}, tmp_path
+        ).what
+    )
 
 
 def test_standard_output_holds_only_json_and_ends_with_ok(tiny, tmp_path):
     code, lines, out = run_cli({"model": f"{tiny}:build", "inputs": SHAPE}, tmp_path)
-    assert code == 0 and lines[-1] == {"ok": True} and all("progress" in line for line in lines[:-1]) and (out / "bundle.json").exists()
+    assert (
+        code == 0
+        and lines[-1] == {"ok": True}
+        and all("progress" in line for line in lines[:-1])
+        and (out / "bundle.json").exists()
+    )
 
 
 def test_a_failure_is_one_json_line_and_exit_code_1(tiny, tmp_path):
     code, lines, out = run_cli({"model": f"{tiny}:raises", "inputs": SHAPE}, tmp_path)
-    assert code == 1 and lines[-1]["ok"] is False and {"code", "what", "hint"} < set(lines[-1]) and not out.exists()
+    assert (
+        code == 1
+        and lines[-1]["ok"] is False
+        and {"code", "what", "hint"} < set(lines[-1])
+        and not out.exists()
+    )
 
 
 def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path):
@@ -233,15 +331,25 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 
     code, lines, out = run_cli({"model": "mnist_convnet"}, tmp_path, preexec_fn=small_files_only)
-    assert code == 1 and lines[-1]["code"] == "failed" and "cannot write the bundle" in lines[-1]["what"] and "space" in lines[-1]["hint"], lines[-1]
+    assert (
+        code == 1
+        and lines[-1]["code"] == "failed"
+        and "cannot write the bundle" in lines[-1]["what"]
+        and "space" in lines[-1]["hint"]
+    ), lines[-1]
     assert not out.exists() and not list(out.parent.iterdir())
 
 
 def test_a_full_disk_is_recognised_from_every_library():
     import errno
 
-    for error in (OSError(errno.ENOSPC, "No space left on device"), RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
-                  RuntimeError("[enforce fail at inline_container.cc] PytorchStreamWriter failed writing file data/0")):
+    for error in (
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        RuntimeError(
+            "[enforce fail at inline_container.cc] PytorchStreamWriter failed writing file data/0"
+        ),
+    ):
         assert "no space left" in from_exception(error, Path("/tmp/x/y")).what
 
 
@@ -252,7 +360,9 @@ def test_left_overs_of_a_killed_capture_are_removed(tiny, tmp_path):
     assert not stale.exists() and (tmp_path / "b" / "bundle.json").exists()
 
 
-def test_a_capture_leaves_the_bundle_that_another_one_of_the_same_case_finished_first(tiny, tmp_path):
+def test_a_capture_leaves_the_bundle_that_another_one_of_the_same_case_finished_first(
+    tiny, tmp_path
+):
     out, spec, files = tmp_path / "made" / "bundle", {"model": f"{tiny}:build", "inputs": SHAPE}, []
 
     def other_one(text: str) -> None:
@@ -261,7 +371,9 @@ def test_a_capture_leaves_the_bundle_that_another_one_of_the_same_case_finished_
             files.append((out / "bundle.json").stat().st_ino)
 
     info = capture(spec, out, other_one)
-    assert files == [(out / "bundle.json").stat().st_ino] and info == json.loads((out / "bundle.json").read_text(encoding="utf-8"))
+    assert files == [(out / "bundle.json").stat().st_ino] and info == json.loads(
+        (out / "bundle.json").read_text(encoding="utf-8")
+    )
     assert [p.name for p in out.parent.iterdir()] == ["bundle"]
 
 
@@ -295,7 +407,9 @@ def test_the_same_seed_builds_the_same_weights():
     assert torch.equal(a, b) and not torch.equal(a, c)
 
 
-def test_a_python_without_scikit_learn_gets_its_photographs_from_stratas_own_environment(monkeypatch):
+def test_a_python_without_scikit_learn_gets_its_photographs_from_stratas_own_environment(
+    monkeypatch,
+):
     from capture import inputs
 
     monkeypatch.setattr(inputs.importlib.util, "find_spec", lambda _name: None)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many captures by one process, each a fork of it: they answer as captures of their own do, see nothing of each other, and end with what asked for them."""
+"""Many captures by one process, each a fork of it: they answer as captures of their own do, see
+nothing of each other, and end with what asked for them."""
+
 from __future__ import annotations
 
 import json
@@ -31,15 +33,40 @@ def waits():
 
 @pytest.fixture
 def server():
-    process = subprocess.Popen([PYTHON, "-m", "capture", "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}"})
+    process = subprocess.Popen(
+        [PYTHON, "-m", "capture", "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}"},
+    )
     yield process
     process.kill()
     process.wait()
 
 
 def ask(server, folder: Path, name: str, model: str) -> None:
-    spec = {"model": model, "threads": 1} | ({"inputs": [{"name": "", "dtype": "float32", "shape": [2, 6]}]} if model.startswith(str(TINY)) else {})
-    server.stdin.write(json.dumps({"arguments": ["--spec", json.dumps(spec), "--out", str(folder / name), "--networks", str(folder / "networks")], "log": str(folder / f"{name}.log")}) + "\n")
+    spec = {"model": model, "threads": 1} | (
+        {"inputs": [{"name": "", "dtype": "float32", "shape": [2, 6]}]}
+        if model.startswith(str(TINY))
+        else {}
+    )
+    server.stdin.write(
+        json.dumps(
+            {
+                "arguments": [
+                    "--spec",
+                    json.dumps(spec),
+                    "--out",
+                    str(folder / name),
+                    "--networks",
+                    str(folder / "networks"),
+                ],
+                "log": str(folder / f"{name}.log"),
+            }
+        )
+        + "\n"
+    )
     server.stdin.flush()
 
 
@@ -59,9 +86,17 @@ def test_captures_of_one_process_see_nothing_of_each_other(server, tmp_path):
     for name in ("first", "second"):
         ask(server, tmp_path, name, f"{tmp_path}/net.py:build")
         assert answer(server) == ({"ok": True}, 0)
-    first, second = ((tmp_path / name / "weights" / "timed.safetensors").stat().st_ino for name in ("first", "second"))
+    first, second = (
+        (tmp_path / name / "weights" / "timed.safetensors").stat().st_ino
+        for name in ("first", "second")
+    )
     assert first == second
-    assert [entry for name in ("first", "second") for entry in json.loads((tmp_path / name / "bundle.json").read_text())["read"] if entry["path"].endswith("net.py")]
+    assert [
+        entry
+        for name in ("first", "second")
+        for entry in json.loads((tmp_path / name / "bundle.json").read_text())["read"]
+        if entry["path"].endswith("net.py")
+    ]
 
 
 def test_what_goes_wrong_in_one_capture_is_answered_and_the_next_one_runs(server, tmp_path):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Levels that cheat (cheats/README.md), in C++ and in Python, against the whole program: each is refused, or has the time that its work takes."""
+"""Levels that cheat (cheats/README.md), in C++ and in Python, against the whole program: each is
+refused, or has the time that its work takes."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,13 +19,32 @@ PYTHON_ALONE = ["checks", "checked"]  # of what only Python can reach
 def run(folder: Path, language: str, cheats: list[str], budget: str) -> dict[str, dict]:
     """The rows of an honest level and of its cheats, by variant."""
     level = f"cheat_{'cpp' if language == 'c++' else 'py'}"
-    result = compare_all(folder, MODEL, "--threads", "1", "--restarts", "1", "--budget", budget, "--order-seed", "3", "--levels", ",".join([level, *(f"{level}@{name}" for name in cheats)]), levels=LEVELS)
+    result = compare_all(
+        folder,
+        MODEL,
+        "--threads",
+        "1",
+        "--restarts",
+        "1",
+        "--budget",
+        budget,
+        "--order-seed",
+        "3",
+        "--levels",
+        ",".join([level, *(f"{level}@{name}" for name in cheats)]),
+        levels=LEVELS,
+    )
     return {row["variant"]: row for row in result["cases"][0]["rows"]}
 
 
 @pytest.fixture(scope="module", params=["c++", "python"])
 def rows(request, tmp_path_factory):
-    return run(tmp_path_factory.mktemp("store"), request.param, [*BOTH, *(PYTHON_ALONE if request.param == "python" else [])], "12s")
+    return run(
+        tmp_path_factory.mktemp("store"),
+        request.param,
+        [*BOTH, *(PYTHON_ALONE if request.param == "python" else [])],
+        "12s",
+    )
 
 
 def row_of(rows: dict[str, dict], cheat: str) -> dict:
@@ -37,62 +58,98 @@ def lines_of(row: dict) -> dict[str, dict]:
 
 
 def need_a_processor(honest: dict) -> None:
-    """What others take of the processors, nobody gains by a second thread, and a clock's fault drowns in the waiting."""
+    """What others take of the processors, nobody gains by a second thread, and a clock's fault
+    drowns in the waiting."""
     used = lines_of(honest)["processors used"]["value"]
     if not used or float(used) < 0.85:
-        pytest.skip(f"others use this machine: the honest level had {used or 'an unknown share'} of its processor")
+        pytest.skip(
+            f"others use this machine: the honest level had {used or 'an unknown share'} of its processor"
+        )
 
 
 def test_the_honest_level_beside_cheats_is_measured(rows):
     honest = rows["default"]
-    assert honest["state"] == "measured" and honest["end_to_end_ms"]["median"] >= WORK_MS, honest["reason"]
+    assert honest["state"] == "measured" and honest["end_to_end_ms"]["median"] >= WORK_MS, honest[
+        "reason"
+    ]
     lines = lines_of(honest)
-    for check in ("every timed input is new", "checked iterations take as long", "processors used", "references are out of sight"):
+    for check in (
+        "every timed input is new",
+        "checked iterations take as long",
+        "processors used",
+        "references are out of sight",
+    ):
         assert lines[check]["result"] == "pass", lines[check]
 
 
 @pytest.mark.parametrize("cheat", ["content", "ahead"])
 def test_a_cheat_that_gains_nothing_has_the_time_that_its_work_takes(rows, cheat):
     row = row_of(rows, cheat)
-    assert row["state"] == "measured" and row["end_to_end_ms"]["median"] >= 0.95 * WORK_MS, row["reason"]
+    assert row["state"] == "measured" and row["end_to_end_ms"]["median"] >= 0.95 * WORK_MS, row[
+        "reason"
+    ]
 
 
 @pytest.mark.parametrize("cheat", ["place", "less", "buffer", "checks"])
 def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat):
     row = row_of(rows, cheat)
-    assert row["state"] in ("unequal", "mistrusted") and row["end_to_end_ms"] is None, (row["state"], row["reason"])
+    assert row["state"] in ("unequal", "mistrusted") and row["end_to_end_ms"] is None, (
+        row["state"],
+        row["reason"],
+    )
     assert "while timing" in row["reason"], row["reason"]
 
 
-@pytest.mark.parametrize(("cheat", "words"), [("later", "the work is put off"), ("clock", "by the driver's clock"), ("checked", "the iteration whose result is checked takes")])
+@pytest.mark.parametrize(
+    ("cheat", "words"),
+    [
+        ("later", "the work is put off"),
+        ("clock", "by the driver's clock"),
+        ("checked", "the iteration whose result is checked takes"),
+    ],
+)
 def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words):
     row = row_of(rows, cheat)
     if cheat == "clock":
         need_a_processor(rows["default"])
-    assert row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None, (row["state"], row["reason"])
+    assert (
+        row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None
+    ), (row["state"], row["reason"])
 
 
 def test_the_references_are_out_of_sight(rows):
     row = row_of(rows, "references")
-    assert row["state"] == "failed" and "ermission denied" in row["reason"], (row["state"], row["reason"])
+    assert row["state"] == "failed" and "ermission denied" in row["reason"], (
+        row["state"],
+        row["reason"],
+    )
 
 
 @pytest.mark.parametrize("language", ["c++", "python"])
-def test_references_that_are_shown_serve_a_cheat_and_the_certificate_says_that_they_were(tmp_path, monkeypatch, language):
+def test_references_that_are_shown_serve_a_cheat_and_the_certificate_says_that_they_were(
+    tmp_path, monkeypatch, language
+):
     monkeypatch.setenv("STRATA_SHOW_REFERENCES", "1")
     rows = run(tmp_path, language, ["references"], "2s")
     assert rows["references"]["state"] == "measured", rows["references"]["reason"]
-    assert rows["references"]["end_to_end_ms"]["median"] < rows["default"]["end_to_end_ms"]["median"]
+    assert (
+        rows["references"]["end_to_end_ms"]["median"] < rows["default"]["end_to_end_ms"]["median"]
+    )
     line = lines_of(rows["references"])["references are out of sight"]
     assert line["result"] == "not_checked" and "STRATA_SHOW_REFERENCES is set" in line["detail"]
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("language", ["c++", "python"])
-def test_threads_and_processes_that_work_beside_the_cases_one_thread_are_mistrusted(tmp_path, language):
+def test_threads_and_processes_that_work_beside_the_cases_one_thread_are_mistrusted(
+    tmp_path, language
+):
     rows = run(tmp_path, language, ["threads", "child"], "4s")
     assert rows["default"]["state"] == "measured", rows["default"]["reason"]
     need_a_processor(rows["default"])
     for cheat in ("threads", "child"):
         row = rows[cheat]
-        assert row["state"] == "mistrusted" and "processors where the case has 1 thread" in row["reason"], (cheat, row["state"], row["reason"])
+        assert (
+            row["state"] == "mistrusted"
+            and "processors where the case has 1 thread" in row["reason"]
+        ), (cheat, row["state"], row["reason"])

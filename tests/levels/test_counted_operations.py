@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating-point operations of captured networks (counted_networks.py) against numbers worked out by
-hand: `graph` and `compare` print one count, and what is not counted is named, bounds nothing and
+"""Floating-point operations of captured networks (counted_networks.py) against numbers worked out
+by hand: `graph` and `compare` print one count, and what is not counted is named, bounds nothing and
 accuses nobody."""
+
 from __future__ import annotations
 
 import json
@@ -16,8 +17,18 @@ import torch
 from client import PROGRAM, ROOT, compare_all
 
 MODELS = Path(__file__).with_name("counted_networks.py")
-QUICK = ("--threads", "1", "--restarts", "1", "--budget", "2s", "--preset", "quick",
-         "--order-seed", "1")
+QUICK = (
+    "--threads",
+    "1",
+    "--restarts",
+    "1",
+    "--budget",
+    "2s",
+    "--preset",
+    "quick",
+    "--order-seed",
+    "1",
+)
 
 LSTM = 2 * 50 * (4 * 64 * 64 + 4 * 64 * 64) + 2 * 64 * 4
 RECURRENT = (
@@ -28,23 +39,35 @@ RECURRENT = (
     + 2 * 24 * (9 * 4 + 9 * 9)
     + 2 * 2 * (15 * 9 + 15 * 5)  # one step of a GRU
 )
-UNET = (2 * (2 * 8 * 16 * 16) * (3 * 9) + 2 * (2 * 16 * 8 * 8) * (8 * 9)
-        + 2 * (2 * 16 * 8 * 8) * (2 * 9)  # each input element with 2 channels of its group
-        + 2 * (2 * 2 * 16 * 16) * 16)
+UNET = (
+    2 * (2 * 8 * 16 * 16) * (3 * 9)
+    + 2 * (2 * 16 * 8 * 8) * (8 * 9)
+    + 2 * (2 * 16 * 8 * 8) * (2 * 9)  # each input element with 2 channels of its group
+    + 2 * (2 * 2 * 16 * 16) * 16
+)
 EVERYTHING = (
     2 * (2 * 4) * 8 * 8  # einsum
     + 2 * 2 * (2 * 4 * 4 * 8)  # attention
     + 2 * 2 * (2 * 4 * 4 * 8)  # two products of batches
-    + 2 * (2 * 4) * (4 * 8 * 8 + 2 * 8 * 16) + 2 * 2 * (2 * 4 * 4 * 8)  # the encoder layer
+    + 2 * (2 * 4) * (4 * 8 * 8 + 2 * 8 * 16)
+    + 2 * 2 * (2 * 4 * 4 * 8)  # the encoder layer
 )
 
 
 def graph_of(folder: Path, network: str) -> dict:
-    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder),
-                                "STRATA_PYTHON": preloaded.PYTHON} | preloaded.interpreter()
+    environment = (
+        os.environ
+        | {
+            "STRATA_ROOT": str(ROOT),
+            "XDG_DATA_HOME": str(folder),
+            "STRATA_PYTHON": preloaded.PYTHON,
+        }
+        | preloaded.interpreter()
+    )
     words = [str(PROGRAM), "graph", f"{MODELS}:{network}", "--threads", "1", "--format", "json"]
-    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True,
-                          timeout=900)
+    done = subprocess.run(
+        words, env=environment, cwd=folder, capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
@@ -63,8 +86,9 @@ def test_the_hand_computed_numbers_are_those_of_the_findings():
     assert LSTM == 3_277_312
 
 
-@pytest.mark.parametrize(("network", "flops"),
-                         [("recurrent", RECURRENT), ("everything", EVERYTHING)])
+@pytest.mark.parametrize(
+    ("network", "flops"), [("recurrent", RECURRENT), ("everything", EVERYTHING)]
+)
 def test_a_captured_graph_is_counted_as_by_hand(tmp_path, network, flops):
     graph = graph_of(tmp_path, network)
     assert graph["total"]["flops"] == flops and graph["flops_uncounted"] == []

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every C++ level as the driver meets it, with the programs of a build folder: STRATA_LEVEL_BUILD, or the newest build/env-*."""
+"""Every C++ level as the driver meets it, with the programs of a build folder: STRATA_LEVEL_BUILD,
+or the newest build/env-*."""
+
 from __future__ import annotations
 
 import hashlib
@@ -22,13 +24,23 @@ BUFFERS_ONLY_FOR_TRAINING = "num_batches_tracked"
 
 
 if not os.environ["STRATA_LEVEL_BUILD"]:
-    pytest.skip("no build/env-*: cmake -S levels -B build/env-default -G Ninja && ninja -C build/env-default", allow_module_level=True)
+    pytest.skip(
+        "no build/env-*: cmake -S levels -B build/env-default -G Ninja && ninja -C build/env-default",
+        allow_module_level=True,
+    )
 BUILD = Path(os.environ["STRATA_LEVEL_BUILD"])
-PRIMITIVES = () if (BUILD / "level_onednn.missing").exists() else ("onednn",)  # left out where there is no package of its library
+# left out where there is no package of its library
+PRIMITIVES = () if (BUILD / "level_onednn.missing").exists() else ("onednn",)
 STATIC = () if (BUILD / "level_static.missing").exists() else ("static",)
-NO_CUDNN = (BUILD / "level_cudnn.missing").read_text() if (BUILD / "level_cudnn.missing").exists() else ""
+NO_CUDNN = (
+    (BUILD / "level_cudnn.missing").read_text() if (BUILD / "level_cudnn.missing").exists() else ""
+)
 CUDNN_IS_BUILT = pytest.mark.skipif(NO_CUDNN != "", reason=f"cudnn is left out: {NO_CUDNN}")
-ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(NO_CUDA_DEVICE != "", reason=NO_CUDA_DEVICE), CUDNN_IS_BUILT]
+ON_A_GPU = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(NO_CUDA_DEVICE != "", reason=NO_CUDA_DEVICE),
+    CUDNN_IS_BUILT,
+]
 ALL = ("null_cpp", *TORCH, *PRIMITIVES, *STATIC)
 
 
@@ -52,19 +64,44 @@ def fresh(bundles):
 
 def load_fields(worker: Worker, **changed) -> dict:
     case = json.loads((worker.bundle / "bundle.json").read_text())["case"] | changed
-    return {"case": case, "bundle": str(worker.bundle), "weights": "timed", "cache": str(worker.cache)}
+    return {
+        "case": case,
+        "bundle": str(worker.bundle),
+        "weights": "timed",
+        "cache": str(worker.cache),
+    }
 
 
-@pytest.mark.parametrize(("level", "name"), [*((level, name) for level in (*PRIMITIVES, *STATIC) for name in ("mnist", "resnet18", "residual")), *((level, "keywords") for level in PRIMITIVES),
-                                             ("libtorch", "mnist"), ("libtorch", "resnet18"), ("torchscript", "mnist"), ("torchscript", "resnet18"),
-                                             ("torchscript", "keywords"), ("aoti", "mnist"), ("aoti", "residual"), ("aoti", "keywords")])
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        *(
+            (level, name)
+            for level in (*PRIMITIVES, *STATIC)
+            for name in ("mnist", "resnet18", "residual")
+        ),
+        *((level, "keywords") for level in PRIMITIVES),
+        ("libtorch", "mnist"),
+        ("libtorch", "resnet18"),
+        ("torchscript", "mnist"),
+        ("torchscript", "resnet18"),
+        ("torchscript", "keywords"),
+        ("aoti", "mnist"),
+        ("aoti", "residual"),
+        ("aoti", "keywords"),
+    ],
+)
 def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):  # noqa: F811
     worker, _ = running(level, name)
     for weights in (*SETS, "timed"):  # and back again
         worker.ask("weights", weights=weights)
         outputs = worker.prove([0, 1])
-        assert set(outputs) == {f"{i}/{output}" for i in (0, 1) for output in outputs_of(bundles(name))}
-        assert error(outputs, reference(bundles(name), weights)) <= 8 * envelope(bundles(name), weights), weights
+        assert set(outputs) == {
+            f"{i}/{output}" for i in (0, 1) for output in outputs_of(bundles(name))
+        }
+        assert error(outputs, reference(bundles(name), weights)) <= 8 * envelope(
+            bundles(name), weights
+        ), weights
 
 
 @pytest.mark.parametrize("level", [*TORCH, *PRIMITIVES, *STATIC])
@@ -80,8 +117,14 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
         assert list(outputs) == [f"{index}/output"]
         assert error(outputs, truth) <= bound
         assert len(answer["wall_ns"]) == len(answer["latency_ns"]) == 4
-        assert all(0 < latency <= wall for latency, wall in zip(answer["latency_ns"], answer["wall_ns"]))
-        assert answer["cpu_ns"] > 0 and answer["start_ns"] > 0 and (answer["runq_ns"] is None or answer["runq_ns"] >= 0)
+        assert all(
+            0 < latency <= wall for latency, wall in zip(answer["latency_ns"], answer["wall_ns"])
+        )
+        assert (
+            answer["cpu_ns"] > 0
+            and answer["start_ns"] > 0
+            and (answer["runq_ns"] is None or answer["runq_ns"] >= 0)
+        )
         seen.append(outputs[f"{index}/output"])
     assert all(not np.array_equal(seen[0], other) for other in seen[1:])
 
@@ -90,15 +133,37 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
 def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):  # noqa: F811
     worker, loaded = running(level, "mnist")
     hello = worker.ask("hello")
-    assert hello["api"] == 2 and hello["level"] == level and hello["language"] == "c++" and hello["build"]["type"] == "release"
-    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level == "aoti" else ["infer", "train"]) and hello["precisions"] == ["fp32", "tf32", "bf16", "amp-bf16"] and hello["library_ns"] > 0 and hello["versions"]["torch"]
+    assert (
+        hello["api"] == 2
+        and hello["level"] == level
+        and hello["language"] == "c++"
+        and hello["build"]["type"] == "release"
+    )
+    assert (
+        "cpu" in hello["devices"]
+        and hello["modes"] == (["infer"] if level == "aoti" else ["infer", "train"])
+        and hello["precisions"] == ["fp32", "tf32", "bf16", "amp-bf16"]
+        and hello["library_ns"] > 0
+        and hello["versions"]["torch"]
+    )
     assert ("read_weights" in hello["ops"]) == (level != "torchscript")
     settings = loaded["settings"]
-    assert settings["threads"] == 2 and settings["precision"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False
+    assert (
+        settings["threads"] == 2
+        and settings["precision"] == "fp32"
+        and settings["inference_mode"] is True
+        and settings["autotune"] is False
+    )
     assert settings["freezing"] == (level == "torchscript")
-    assert settings["graph"] == {"libtorch": "none", "torchscript": "traced", "aoti": "exported"}[level]
+    assert (
+        settings["graph"]
+        == {"libtorch": "none", "torchscript": "traced", "aoti": "exported"}[level]
+    )
     assert settings["layout"] == ("any" if level == "aoti" else "contiguous")
-    assert loaded["parameters"] == json.loads((bundles("mnist") / "bundle.json").read_text())["parameters"]
+    assert (
+        loaded["parameters"]
+        == json.loads((bundles("mnist") / "bundle.json").read_text())["parameters"]
+    )
     assert loaded["artefact_bytes"] > 4_000_000 and min(loaded["phases"].values()) > 0
     assert worker.ask("memory")["device_peak_bytes"] is None
 
@@ -109,20 +174,33 @@ def test_weights_read_back_are_those_of_the_file(level, name, bundles, running):
     for weights in ("generic1", "timed"):
         worker.ask("weights", weights=weights)
         file = load_file(bundles(name) / "weights" / f"{weights}.safetensors")
-        hashes = {tensor: hashlib.sha256(value.tobytes()).hexdigest() for tensor, value in file.items()}
+        hashes = {
+            tensor: hashlib.sha256(value.tobytes()).hexdigest() for tensor, value in file.items()
+        }
         if level == "aoti":  # a package leaves out what eval mode does not read
-            hashes = {tensor: value for tensor, value in hashes.items() if not tensor.endswith(BUFFERS_ONLY_FOR_TRAINING)}
+            hashes = {
+                tensor: value
+                for tensor, value in hashes.items()
+                if not tensor.endswith(BUFFERS_ONLY_FOR_TRAINING)
+            }
         assert worker.ask("read_weights")["sha256"] == hashes
 
 
-@pytest.mark.parametrize("level", ["libtorch", "torchscript"])  # aoti runs the same exported program, deep or not, and costs a compilation
+# aoti runs the same exported program, deep or not, and costs a compilation
+@pytest.mark.parametrize("level", ["libtorch", "torchscript"])
 def test_deep_outputs_follow_the_real_ones(level, bundles, running):  # noqa: F811
     worker, _ = running(level, "mnist_deep")
     worker.ask("weights", weights="generic1")
     outputs = worker.prove([0])
     taps = [name for name in outputs_of(bundles("mnist_deep")) if name.startswith("tap:")]
-    assert taps[0] == "tap:conv1" and taps[-1] == "tap:fc2" and set(outputs) == {f"0/{name}" for name in ("output", *taps)}
-    assert error(outputs, reference(bundles("mnist_deep"), "generic1")) <= 8 * envelope(bundles("mnist_deep"), "generic1")
+    assert (
+        taps[0] == "tap:conv1"
+        and taps[-1] == "tap:fc2"
+        and set(outputs) == {f"0/{name}" for name in ("output", *taps)}
+    )
+    assert error(outputs, reference(bundles("mnist_deep"), "generic1")) <= 8 * envelope(
+        bundles("mnist_deep"), "generic1"
+    )
 
 
 def test_libtorch_taps_a_residual_network_at_the_same_places_as_python(bundles, tmp_path, fresh):
@@ -138,13 +216,21 @@ def test_libtorch_taps_a_residual_network_at_the_same_places_as_python(bundles, 
         expected = models.call(module, models.example_inputs(bundle), models.read_bundle(bundle))
     assert "tap:layer2.0.downsample.1" in expected and "tap:layer4.1.relu#2" in expected
     about = json.loads((bundle / "bundle.json").read_text())
-    about["outputs"] = [{"name": name, "dtype": "float32", "shape": list(value.shape)} for name, value in expected.items()]
+    about["outputs"] = [
+        {"name": name, "dtype": "float32", "shape": list(value.shape)}
+        for name, value in expected.items()
+    ]
     about["case"]["deep"] = True
     (bundle / "bundle.json").write_text(json.dumps(about))
     worker = fresh("libtorch", bundle)
     worker.load("generic1")
     outputs = worker.prove([0])
-    assert error(outputs, {f"f64/0/{name}": value.double().numpy() for name, value in expected.items()}) < 1e-4
+    assert (
+        error(
+            outputs, {f"f64/0/{name}": value.double().numpy() for name, value in expected.items()}
+        )
+        < 1e-4
+    )
 
 
 @pytest.mark.parametrize("level", ["torchscript", "aoti", *PRIMITIVES, *STATIC])
@@ -152,7 +238,9 @@ def test_a_network_that_writes_into_its_input_gets_copies(level, bundles, runnin
     worker, _ = running(level, "in_place")
     first, again = worker.prove([0, 1]), worker.prove([0, 1])
     assert all(np.array_equal(first[name], again[name]) for name in first)
-    assert error(first, reference(bundles("in_place"), "timed")) <= 8 * envelope(bundles("in_place"), "timed")
+    assert error(first, reference(bundles("in_place"), "timed")) <= 8 * envelope(
+        bundles("in_place"), "timed"
+    )
 
 
 @pytest.mark.parametrize("level", ["torchscript", "aoti"])
@@ -171,7 +259,10 @@ def test_a_missing_artefact_is_unavailable_and_says_what_to_run(level, fresh):
 
 def test_aoti_refuses_a_package_that_was_compiled_for_other_threads(bundles, running):  # noqa: F811
     prepared, _ = running("aoti", "mnist")
-    with Worker("aoti", bundles("mnist"), prepared.cache, threads=1) as worker, pytest.raises(Failed) as failed:
+    with (
+        Worker("aoti", bundles("mnist"), prepared.cache, threads=1) as worker,
+        pytest.raises(Failed) as failed,
+    ):
         worker.load()
     assert failed.value.code == "unavailable" and "2 threads" in failed.value.what
 
@@ -189,10 +280,17 @@ def test_a_killed_aoti_worker_leaves_no_unpacked_copy(bundles, running):  # noqa
 def test_libtorch_refuses_an_input_that_does_not_fit_the_network(fresh):
     with pytest.raises(Failed) as failed:
         fresh("libtorch").load(model="resnet18")
-    assert failed.value.code == "unsupported" and "[N, 3, H, W]" in failed.value.what and "4, 1, 28, 28" in failed.value.what
+    assert (
+        failed.value.code == "unsupported"
+        and "[N, 3, H, W]" in failed.value.what
+        and "4, 1, 28, 28" in failed.value.what
+    )
 
 
-@pytest.mark.parametrize(("change", "says"), [("lacks", "lacks 'fc1.bias'"), ("extra", "'fc9.bias'"), ("shape", "needs F32 [128]")])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [("lacks", "lacks 'fc1.bias'"), ("extra", "'fc9.bias'"), ("shape", "needs F32 [128]")],
+)
 def test_libtorch_refuses_weights_that_do_not_fit(change, says, bundles, tmp_path, fresh):
     bundle = tmp_path / "bundle"
     shutil.copytree(bundles("mnist"), bundle)
@@ -207,14 +305,27 @@ def test_libtorch_refuses_weights_that_do_not_fit(change, says, bundles, tmp_pat
     save_file(tensors, path)
     with pytest.raises(Failed) as failed:
         fresh("libtorch", bundle).load()
-    assert failed.value.code == "failed" and says in failed.value.what and "timed.safetensors" in failed.value.what
+    assert (
+        failed.value.code == "failed"
+        and says in failed.value.what
+        and "timed.safetensors" in failed.value.what
+    )
 
 
 @pytest.mark.parametrize("level", ["libtorch", *PRIMITIVES])
 def test_memory_that_runs_out_is_said_to_have_run_out(level, bundles, fresh):
     worker = fresh(level, bundles("resnet18"))
     worker.ask("hello")
-    used = int(next(line for line in Path(f"/proc/{worker.process.pid}/status").read_text().splitlines() if line.startswith("VmData")).split()[1]) * 1024
+    used = (
+        int(
+            next(
+                line
+                for line in Path(f"/proc/{worker.process.pid}/status").read_text().splitlines()
+                if line.startswith("VmData")
+            ).split()[1]
+        )
+        * 1024
+    )
     limit = used + 20_000_000  # the network's weights alone need 46
     resource.prlimit(worker.process.pid, resource.RLIMIT_DATA, (limit, limit))
     with pytest.raises(Failed) as failed:
@@ -230,15 +341,25 @@ def test_answers_every_bad_request_and_goes_on(level, fresh):
         assert answer["ok"] is False and answer["code"] == "bad_request" and answer["id"] is None
     answer = worker.send(b'{"id":-4}')
     assert answer["code"] == "bad_request" and answer["id"] == -4
-    for op, code in (("fly", "unsupported"), ("epoch", "unsupported"), ("measure", "bad_request"), ("prove", "bad_request"), ("inputs", "bad_request"),
-                     ("weights", "bad_request"), ("unload", "bad_request"), ("load", "bad_request")):
+    for op, code in (
+        ("fly", "unsupported"),
+        ("epoch", "unsupported"),
+        ("measure", "bad_request"),
+        ("prove", "bad_request"),
+        ("inputs", "bad_request"),
+        ("weights", "bad_request"),
+        ("unload", "bad_request"),
+        ("load", "bad_request"),
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask(op)
         assert failed.value.code == code and failed.value.what, op
     for changed in ({"mode": "dream"}, {"precision": "int3"}, {"device": "abacus"}):
         with pytest.raises(Failed) as failed:
             worker.ask("load", **load_fields(worker, **changed))
-        assert failed.value.code == "unsupported" and next(iter(changed.values())) in failed.value.what
+        assert (
+            failed.value.code == "unsupported" and next(iter(changed.values())) in failed.value.what
+        )
     assert worker.ask("hello", api=2, unknown_field=[1])["api"] == 2
 
 
@@ -246,8 +367,25 @@ def test_answers_every_bad_request_and_goes_on(level, fresh):
 def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
     worker = fresh(level)
     worker.load()
-    good = {"iterations": 2, "head": 0, "indices": [0, 1], "check": 0, "out": str(tmp_path / "out.safetensors"), "region": "end_to_end"}
-    for changed in ({"iterations": 3}, {"iterations": 0}, {"iterations": "two"}, {"head": -1}, {"indices": [0, 4]}, {"indices": [0, -1]}, {"indices": 0}, {"check": 2}, {"out": 7}):
+    good = {
+        "iterations": 2,
+        "head": 0,
+        "indices": [0, 1],
+        "check": 0,
+        "out": str(tmp_path / "out.safetensors"),
+        "region": "end_to_end",
+    }
+    for changed in (
+        {"iterations": 3},
+        {"iterations": 0},
+        {"iterations": "two"},
+        {"head": -1},
+        {"indices": [0, 4]},
+        {"indices": [0, -1]},
+        {"indices": 0},
+        {"check": 2},
+        {"out": 7},
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask("measure", **good | changed)
         assert failed.value.code == "bad_request", changed
@@ -265,27 +403,53 @@ def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
 
 
 @pytest.mark.parametrize("level", ["libtorch", *PRIMITIVES])
-def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_of_another_entry(level, fresh, tmp_path):
+def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_of_another_entry(
+    level, fresh, tmp_path
+):
     worker = fresh(level)
     worker.load()
-    ring = {name: 1e4 * value for name, value in load_file(worker.bundle / "inputs.safetensors").items()}  # so large that a softmax does not hide its last bits
+    # so large that a softmax does not hide its last bits
+    ring = {
+        name: 1e4 * value for name, value in load_file(worker.bundle / "inputs.safetensors").items()
+    }
     save_file(ring, tmp_path / "ring.safetensors")
     worker.ask("inputs", path=str(tmp_path / "ring.safetensors"))
     before = worker.prove([0, 1, 2, 3])
     out, size = tmp_path / "out.safetensors", next(iter(ring.values())).size
-    block = {"iterations": 4, "head": 1, "indices": [0, 1, 2, 3], "out": str(out), "region": "end_to_end"}
+    block = {
+        "iterations": 4,
+        "head": 1,
+        "indices": [0, 1, 2, 3],
+        "out": str(out),
+        "region": "end_to_end",
+    }
     changes = {"first": 8**8 - 5, "places": list(range(size))}  # so many that they show
     for check in range(4):
-        for more, index in (({}, check), ({"exchange": (check + 1) % 4}, (check + 1) % 4), ({"exchange": check}, check)):
-            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {"places": size}
+        for more, index in (
+            ({}, check),
+            ({"exchange": (check + 1) % 4}, (check + 1) % 4),
+            ({"exchange": check}, check),
+        ):
+            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {
+                "places": size
+            }
             outputs = load_file(out)
             assert outputs and all(name.startswith(f"{index}/") for name in outputs)
             for name, value in outputs.items():
                 assert (value != before[name]).any(), "another input"
-                assert np.allclose(value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max())
+                assert np.allclose(
+                    value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max()
+                )
     after = worker.prove([0, 1, 2, 3])
     assert all((after[name] == before[name]).all() for name in before), "the ring is as it was"
-    for changed in (3, {"first": 1}, {"first": "x", "places": []}, {"first": 1, "places": 2}, changes | {"exchange": 4}, changes | {"exchange": -1}):
+    for changed in (
+        3,
+        {"first": 1},
+        {"first": "x", "places": []},
+        {"first": 1, "places": 2},
+        changes | {"exchange": 4},
+        changes | {"exchange": -1},
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask("measure", **block, check=0, fresh=changed)
         assert failed.value.code == "bad_request", changed
@@ -294,26 +458,43 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
 def test_a_level_says_what_its_level_json_declares_and_no_more_than_it_can(tmp_path):
     about = json.loads((level_folder("libtorch") / "level.json").read_text(encoding="utf-8"))
     for modes, said in ((["infer"], ["infer"]), (["infer", "train"], ["infer", "train"])):
-        (tmp_path / "level.json").write_text(json.dumps(about | {"id": "other", "modes": modes, "precisions": ["fp32"]}), encoding="utf-8")
+        (tmp_path / "level.json").write_text(
+            json.dumps(about | {"id": "other", "modes": modes, "precisions": ["fp32"]}),
+            encoding="utf-8",
+        )
         with Worker(tmp_path) as worker:
             hello = worker.ask("hello")
         assert (hello["level"], hello["modes"], hello["precisions"]) == ("other", said, ["fp32"])
-        assert ("steps" in hello["ops"]) == ("profile" in hello["ops"]) == ("train" in modes) and "serve" in hello["ops"] and "report" not in hello["ops"]
-    null = json.loads((level_folder("null_cpp") / "level.json").read_text(encoding="utf-8")) | {"modes": ["infer", "train"]}
+        assert (
+            ("steps" in hello["ops"]) == ("profile" in hello["ops"]) == ("train" in modes)
+            and "serve" in hello["ops"]
+            and "report" not in hello["ops"]
+        )
+    null = json.loads((level_folder("null_cpp") / "level.json").read_text(encoding="utf-8")) | {
+        "modes": ["infer", "train"]
+    }
     (tmp_path / "level.json").write_text(json.dumps(null), encoding="utf-8")
     with Worker(tmp_path) as worker:
         hello = worker.ask("hello")
-    assert hello["modes"] == ["infer"] and not {"steps", "serve", "report", "read_weights"} & set(hello["ops"])
+    assert hello["modes"] == ["infer"] and not {"steps", "serve", "report", "read_weights"} & set(
+        hello["ops"]
+    )
 
 
 def test_a_level_without_its_level_json_says_so(tmp_path):
-    with Worker("null_cpp", STRATA_LEVEL_DIR=str(tmp_path)) as worker, pytest.raises(Failed) as failed:
+    with (
+        Worker("null_cpp", STRATA_LEVEL_DIR=str(tmp_path)) as worker,
+        pytest.raises(Failed) as failed,
+    ):
         worker.ask("hello")
     assert failed.value.code == "failed" and str(tmp_path / "level.json") in failed.value.what
 
 
 def test_an_unknown_variant_is_unsupported(bundles):
-    with Worker("libtorch", bundles("mnist"), variant="channels_first_and_last") as worker, pytest.raises(Failed) as failed:
+    with (
+        Worker("libtorch", bundles("mnist"), variant="channels_first_and_last") as worker,
+        pytest.raises(Failed) as failed,
+    ):
         worker.load()
     assert failed.value.code == "unsupported" and "channels_first_and_last" in failed.value.what
 
@@ -352,6 +533,8 @@ def test_the_null_level_takes_the_inputs_and_gives_zeros_of_the_declared_shape(b
     worker = fresh("null_cpp")
     worker.load()
     outputs = worker.prove([0, 1])
-    assert set(outputs) == {"0/output", "1/output"} and all(value.shape == (4, 10) and not value.any() for value in outputs.values())
+    assert set(outputs) == {"0/output", "1/output"} and all(
+        value.shape == (4, 10) and not value.any() for value in outputs.values()
+    )
     warm = worker.ask("warm_up", iterations=6000, min_ns=0)
     assert warm["iterations"] == 6000 and len(warm["wall_ns"]) == 4096

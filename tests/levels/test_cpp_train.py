@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ levels that train, against eager in this process: the same weights, inputs, labels and optimiser must give the same losses and states."""
+"""The C++ levels that train, against eager in this process: the same weights, inputs, labels and
+optimiser must give the same losses and states."""
+
 from __future__ import annotations
 
 import json
@@ -30,13 +32,26 @@ from train_bundle import (
 
 LEVELS = ("libtorch", "torchscript")
 SAME = 2e-6  # relative; the kernels are eager's, only their order of summing may differ
-SAME_ACROSS_VERSIONS = 5e-5  # ./test compat: the level's PyTorch is not the tests' own (2.11 against 2.15 after two steps of ResNet-18: 1.3e-5)
-OPERATIONS = {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile", "data", "steps", "evaluate"}
+# ./test compat: the level's PyTorch is not the tests' own (2.11 against 2.15 after two steps of
+# ResNet-18: 1.3e-5)
+SAME_ACROSS_VERSIONS = 5e-5
+OPERATIONS = {
+    "set_labels",
+    "set_mode",
+    "set_optimiser",
+    "state",
+    "load_state",
+    "profile",
+    "data",
+    "steps",
+    "evaluate",
+}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """trained(level, bundle name) -> a worker that holds the loaded network, dropout off, started afresh by `weights` and the case's optimiser."""
+    """trained(level, bundle name) -> a worker that holds the loaded network, dropout off, started
+    afresh by `weights` and the case's optimiser."""
     bundles: dict[str, Path] = {}
     workers: dict[tuple[str, str], Worker] = {}
 
@@ -63,17 +78,43 @@ def trained(tmp_path_factory):
 def test_says_that_it_trains_and_how_it_is_set(level, trained):
     worker = trained(level, "mnist")
     hello = worker.ask("hello")
-    assert hello["modes"] == ["infer", "train"] and OPERATIONS <= set(hello["ops"]) and "epoch" not in hello["ops"]
+    assert (
+        hello["modes"] == ["infer", "train"]
+        and OPERATIONS <= set(hello["ops"])
+        and "epoch" not in hello["ops"]
+    )
     worker.ask("unload")
     loaded = start(worker)
-    assert loaded["settings"]["inference_mode"] is False and loaded["settings"]["freezing"] is False and loaded["settings"]["layout"] == "contiguous"
+    assert (
+        loaded["settings"]["inference_mode"] is False
+        and loaded["settings"]["freezing"] is False
+        and loaded["settings"]["layout"] == "contiguous"
+    )
     assert loaded["settings"]["graph"] == {"libtorch": "none", "torchscript": "scripted"}[level]
     assert loaded["parameters"] == 1199882
 
 
-@pytest.mark.parametrize("optimiser", [*(SGD | changed for changed in ({}, {"momentum": 0.0}, {"momentum": 0.0, "weight_decay": 0.0}, {"nesterov": True}, {"dampening": 0.3},
-                                                                       {"schedule": {"name": "step", "every": 2, "gamma": 0.5}}, {"schedule": {"name": "cosine", "steps": 3}})),
-                                       ADAM, ADAM | {"schedule": {"name": "step", "every": 2, "gamma": 0.5}}, ADAMW], ids=str)
+@pytest.mark.parametrize(
+    "optimiser",
+    [
+        *(
+            SGD | changed
+            for changed in (
+                {},
+                {"momentum": 0.0},
+                {"momentum": 0.0, "weight_decay": 0.0},
+                {"nesterov": True},
+                {"dampening": 0.3},
+                {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
+                {"schedule": {"name": "cosine", "steps": 3}},
+            )
+        ),
+        ADAM,
+        ADAM | {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
+        ADAMW,
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("level", LEVELS)
 def test_four_steps_are_those_of_eager(level, optimiser, trained):
     worker = trained(level, "mnist")
@@ -83,19 +124,25 @@ def test_four_steps_are_those_of_eager(level, optimiser, trained):
     assert losses(worker, indices) == pytest.approx([eager.step(i) for i in indices], rel=SAME)
     tensors, step, rate = state(worker)
     assert worst(tensors, eager.state()) < SAME and step == len(indices)
-    assert any(not name.startswith("weight:") for name in tensors) == (optimiser.get("momentum") != 0)
+    assert any(not name.startswith("weight:") for name in tensors) == (
+        optimiser.get("momentum") != 0
+    )
     assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
 
 
 @pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
 @pytest.mark.parametrize(("done", "given"), [(0, True), (999, True), (5, False)], ids=str)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(level, done, given, optimiser, trained):
+def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
+    level, done, given, optimiser, trained
+):
     worker = trained(level, "mnist")
     worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
     eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
     weights, _, _ = state(worker)
-    chosen = moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
+    chosen = (
+        moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
+    )
     load_state(worker, weights | chosen, done)
     eager.load_moments(chosen, done)
     assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=SAME)
@@ -108,12 +155,18 @@ def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(level
     assert worst(state(worker)[0], other.state()) < SAME
 
 
-@pytest.mark.parametrize(("level", "name"), [("libtorch", "resnet18"), ("torchscript", "resnet18"), ("torchscript", "small")])
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [("libtorch", "resnet18"), ("torchscript", "resnet18"), ("torchscript", "small")],
+)
 def test_trains_batch_norm_statistics_and_a_users_network_as_eager_does(level, name, trained):
     worker = trained(level, name)
     eager = Eager(worker.bundle)
     before, _, _ = state(worker)
-    versions = {text.partition("+")[0] for text in (torch.__version__, worker.ask("hello")["versions"]["torch"])}
+    versions = {
+        text.partition("+")[0]
+        for text in (torch.__version__, worker.ask("hello")["versions"]["torch"])
+    }
     same = SAME if len(versions) == 1 else SAME_ACROSS_VERSIONS
     assert losses(worker, [1, 0]) == pytest.approx([eager.step(1), eager.step(0)], rel=same)
     tensors, step, _ = state(worker)
@@ -121,9 +174,15 @@ def test_trains_batch_norm_statistics_and_a_users_network_as_eager_does(level, n
     statistics = [n for n in tensors if "running_" in n]
     assert statistics and all(not np.array_equal(before[n], tensors[n]) for n in statistics)
     counts = {n: int(v) for n, v in whole_state(worker)[0].items() if n.startswith("count:")}
-    assert counts and set(counts.values()) == {2} and all(n.endswith("num_batches_tracked") for n in counts)
+    assert (
+        counts
+        and set(counts.values()) == {2}
+        and all(n.endswith("num_batches_tracked") for n in counts)
+    )
     frozen = {n for n in before if n.endswith("fc.bias")}
-    assert ("momentum:fc.bias" in tensors) == (name != "small") and (name != "small" or all(np.array_equal(before[n], tensors[n]) for n in frozen))
+    assert ("momentum:fc.bias" in tensors) == (name != "small") and (
+        name != "small" or all(np.array_equal(before[n], tensors[n]) for n in frozen)
+    )
 
 
 def test_a_network_that_writes_into_its_input_gets_copies_and_no_second_step(trained):
@@ -148,11 +207,16 @@ def test_the_first_momentum_of_a_step_without_decay_is_the_gradient(level, train
     assert all(np.array_equal(value, after[name]) for name, value in before.items())
 
 
-@pytest.mark.parametrize(("base", "lacking"), [(SGD, ["momentum:fc1.bias"]), (ADAMW, [])], ids=["sgd", "adamw"])
+@pytest.mark.parametrize(
+    ("base", "lacking"), [(SGD, ["momentum:fc1.bias"]), (ADAMW, [])], ids=["sgd", "adamw"]
+)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_state_that_is_put_back_gives_the_same_steps(level, base, lacking, trained):
     worker = trained(level, "mnist")
-    worker.ask("set_optimiser", optimiser=base | {"lr": 0.05, "schedule": {"name": "step", "every": 2, "gamma": 0.5}})
+    worker.ask(
+        "set_optimiser",
+        optimiser=base | {"lr": 0.05, "schedule": {"name": "step", "every": 2, "gamma": 0.5}},
+    )
     losses(worker, [0, 1, 2])
     kept, step, rate = state(worker)
     first, after = losses(worker, [3, 0]), state(worker)
@@ -176,7 +240,9 @@ def test_other_weights_start_afresh(level, trained):
     assert losses(worker, [3]) == pytest.approx([eager.step(3)], rel=SAME)
 
 
-@pytest.mark.parametrize(("level", "name"), [("libtorch", "mnist"), ("torchscript", "mnist"), ("torchscript", "small")])
+@pytest.mark.parametrize(
+    ("level", "name"), [("libtorch", "mnist"), ("torchscript", "mnist"), ("torchscript", "small")]
+)
 def test_dropout_acts_as_given_and_can_be_switched(level, name, trained):
     worker = trained(level, name)
     worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
@@ -207,7 +273,9 @@ def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(level, name, t
     for index in (0, 1):
         names = [o["name"] for o in eager.about["outputs"]]
         expected = {f"{index}/{n}": v.detach().numpy() for n, v in zip(names, eager.forward(index))}
-        assert worst({n: v for n, v in outputs.items() if n.startswith(f"{index}/")}, expected) < SAME
+        assert (
+            worst({n: v for n, v in outputs.items() if n.startswith(f"{index}/")}, expected) < SAME
+        )
     assert all(np.array_equal(value, outputs[n]) for n, value in worker.prove([0, 1]).items())
     assert worst(state(worker)[0], before[0]) == 0 and state(worker)[1] == before[1] == 1
     worker.ask("set_mode", mode="train", dropout=False)
@@ -224,9 +292,17 @@ def test_a_timed_block_is_steps_with_the_checked_loss(level, trained):
     expected = Eager(worker.bundle, SGD | {"schedule": {"name": "cosine", "steps": 20}})
     steps = [expected.step(i) for i in (0, 1, 0, 3, 1, 2)]
     assert warm["iterations"] == 2 and len(answer["wall_ns"]) == len(answer["latency_ns"]) == 3
-    assert list(kept) == ["1/loss"] and kept["1/loss"].shape == () and float(kept["1/loss"]) == pytest.approx(steps[4], rel=SAME)
+    assert (
+        list(kept) == ["1/loss"]
+        and kept["1/loss"].shape == ()
+        and float(kept["1/loss"]) == pytest.approx(steps[4], rel=SAME)
+    )
     tensors, step, rate = state(worker)
-    assert step == 6 and rate == pytest.approx(0.05 * (1 + math.cos(math.pi * 6 / 20)) / 2) and worst(tensors, expected.state()) < SAME
+    assert (
+        step == 6
+        and rate == pytest.approx(0.05 * (1 + math.cos(math.pi * 6 / 20)) / 2)
+        and worst(tensors, expected.state()) < SAME
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -234,7 +310,10 @@ def test_profile_splits_steps_into_phases_and_they_count(level, trained):
     worker = trained(level, "mnist")
     losses(worker, [0])
     answer = worker.ask("profile", iterations=3, indices=[1, 0, 2])
-    assert set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"} and "joined" not in answer
+    assert (
+        set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"}
+        and "joined" not in answer
+    )
     assert all(len(times) == 3 and min(times) > 0 for times in answer["phases"].values())
     expected = Eager(worker.bundle)
     for index in (0, 1, 0, 2):
@@ -244,7 +323,8 @@ def test_profile_splits_steps_into_phases_and_they_count(level, trained):
     begin = time.monotonic_ns()
     phases = worker.ask("profile", iterations=20, indices=[0] * 20)["phases"]
     elapsed = time.monotonic_ns() - begin
-    assert 0.5 * elapsed < sum(map(sum, phases.values())) <= elapsed  # no part of a step is left out or counted twice
+    # no part of a step is left out or counted twice
+    assert 0.5 * elapsed < sum(map(sum, phases.values())) <= elapsed
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -253,9 +333,13 @@ def test_refuses_states_that_do_not_fit(level, trained):
     losses(worker, [0])
     kept, step, _ = state(worker)
     lacking = {n: v for n, v in kept.items() if n != "weight:fc2.bias"}
-    for wrong, says in ((lacking, "weight:fc2.bias"), (kept | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
-                        (kept | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
-                        (kept | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"), (kept | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias")):
+    for wrong, says in (
+        (lacking, "weight:fc2.bias"),
+        (kept | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
+        (kept | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
+        (kept | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"),
+        (kept | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias"),
+    ):
         with pytest.raises(Failed) as failed:
             load_state(worker, wrong, step)
         assert failed.value.code == "failed" and says in failed.value.what
@@ -275,19 +359,37 @@ def test_refuses_states_that_do_not_fit(level, trained):
 def test_refuses_optimisers_modes_and_labels_that_make_no_sense(trained, tmp_path):
     worker = trained("libtorch", "mnist")
     before = state(worker)
-    for wrong, says in (({"lr": -1}, '"lr"'), ({"momentum": "much"}, '"momentum"'), ({"weight_decay": True}, '"weight_decay"'), ({"nesterov": 1}, '"nesterov"'),
-                        ({"dampening": -1}, '"dampening"'), ({"nesterov": True, "momentum": 0}, "nesterov"), ({"nesterov": True, "dampening": 0.5}, "nesterov"),
-                        ({"schedule": {"name": "poly"}}, "schedule"), ({"schedule": {"name": "step", "every": 0, "gamma": 1}}, '"every"'),
-                        ({"schedule": {"name": "step", "every": 2}}, '"gamma"'), ({"schedule": {"name": "cosine"}}, '"steps"'),
-                        ({"schedule": {"name": "cosine", "steps": 3, "warm": 1}}, "'warm'"), ({"nestrov": True}, "'nestrov'")):
+    for wrong, says in (
+        ({"lr": -1}, '"lr"'),
+        ({"momentum": "much"}, '"momentum"'),
+        ({"weight_decay": True}, '"weight_decay"'),
+        ({"nesterov": 1}, '"nesterov"'),
+        ({"dampening": -1}, '"dampening"'),
+        ({"nesterov": True, "momentum": 0}, "nesterov"),
+        ({"nesterov": True, "dampening": 0.5}, "nesterov"),
+        ({"schedule": {"name": "poly"}}, "schedule"),
+        ({"schedule": {"name": "step", "every": 0, "gamma": 1}}, '"every"'),
+        ({"schedule": {"name": "step", "every": 2}}, '"gamma"'),
+        ({"schedule": {"name": "cosine"}}, '"steps"'),
+        ({"schedule": {"name": "cosine", "steps": 3, "warm": 1}}, "'warm'"),
+        ({"nestrov": True}, "'nestrov'"),
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask("set_optimiser", optimiser={"name": "sgd"} | wrong)
         assert failed.value.code == "bad_request" and says in failed.value.what, wrong
     with pytest.raises(Failed) as failed:
         worker.ask("set_optimiser", optimiser={"name": "adan"})
-    assert failed.value.code == "unsupported" and '"adan" is not one of: "sgd", "adam", "adamw"' in failed.value.what
-    for wrong, code, says in (({"beta1": 1}, "bad_request", '"beta1"'), ({"eps": -1}, "bad_request", '"eps"'), ({"momentum": 0.9}, "bad_request", "'momentum'"), ({"amsgrad": True}, "unsupported", "'amsgrad'"),
-                              ({"maximize": True}, "unsupported", "'maximize'")):
+    assert (
+        failed.value.code == "unsupported"
+        and '"adan" is not one of: "sgd", "adam", "adamw"' in failed.value.what
+    )
+    for wrong, code, says in (
+        ({"beta1": 1}, "bad_request", '"beta1"'),
+        ({"eps": -1}, "bad_request", '"eps"'),
+        ({"momentum": 0.9}, "bad_request", "'momentum'"),
+        ({"amsgrad": True}, "unsupported", "'amsgrad'"),
+        ({"maximize": True}, "unsupported", "'maximize'"),
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask("set_optimiser", optimiser={"name": "adam"} | wrong)
         assert failed.value.code == code and says in failed.value.what, wrong
@@ -296,8 +398,13 @@ def test_refuses_optimisers_modes_and_labels_that_make_no_sense(trained, tmp_pat
             worker.ask("set_mode", **wrong)
         assert failed.value.code == "bad_request", wrong
     good = load_file(worker.bundle / "labels.safetensors")
-    for wrong, says in ((dict(list(good.items())[:3]), "'3/labels'"), (good | {"1/labels": good["1/labels"].astype(np.int32)}, "I32"), (good | {"1/labels": good["1/labels"][:2].copy()}, "[2]"),
-                        (good | {"1/labels": good["1/labels"] + 10}, "0 to 9"), (good | {"1/labels": good["1/labels"] - 10}, "0 to 9")):
+    for wrong, says in (
+        (dict(list(good.items())[:3]), "'3/labels'"),
+        (good | {"1/labels": good["1/labels"].astype(np.int32)}, "I32"),
+        (good | {"1/labels": good["1/labels"][:2].copy()}, "[2]"),
+        (good | {"1/labels": good["1/labels"] + 10}, "0 to 9"),
+        (good | {"1/labels": good["1/labels"] - 10}, "0 to 9"),
+    ):
         save_file(wrong, tmp_path / "labels.safetensors")
         with pytest.raises(Failed) as failed:
             worker.ask("set_labels", path=str(tmp_path / "labels.safetensors"))
@@ -309,7 +416,11 @@ def test_refuses_optimisers_modes_and_labels_that_make_no_sense(trained, tmp_pat
 
 def test_the_order_of_requests_is_kept(trained):
     worker = trained("libtorch", "mnist")
-    for wrong in ({"iterations": 2, "indices": [0]}, {"iterations": 1, "indices": [9]}, {"indices": [0]}):
+    for wrong in (
+        {"iterations": 2, "indices": [0]},
+        {"iterations": 1, "indices": [9]},
+        {"indices": [0]},
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask("profile", **wrong)
         assert failed.value.code == "bad_request", wrong
@@ -318,14 +429,25 @@ def test_the_order_of_requests_is_kept(trained):
         worker.ask("profile", iterations=1, indices=[0])
     assert failed.value.code == "bad_request" and "set_mode" in failed.value.hint
     worker.ask("set_mode", mode="train", dropout=False)
-    worker.ask("inputs", path=str(worker.bundle / "inputs.safetensors"))  # other inputs, other labels
+    # other inputs, other labels
+    worker.ask("inputs", path=str(worker.bundle / "inputs.safetensors"))
     with pytest.raises(Failed) as failed:
         worker.prove([0])
     assert failed.value.code == "bad_request" and "set_labels" in failed.value.hint
     worker.ask("set_mode", mode="eval", dropout=False)
     assert "0/output" in worker.prove([0])  # the forward pass needs none
     worker.ask("unload")
-    for op in ("set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile", "data", "steps", "evaluate"):
+    for op in (
+        "set_labels",
+        "set_mode",
+        "set_optimiser",
+        "state",
+        "load_state",
+        "profile",
+        "data",
+        "steps",
+        "evaluate",
+    ):
         with pytest.raises(Failed) as failed:
             worker.ask(op)
         assert failed.value.code == "bad_request" and "loaded" in failed.value.what
@@ -355,7 +477,9 @@ def test_a_level_that_does_not_train_says_so(level, trained):
 
 
 def test_torchscript_refuses_to_train_what_it_cannot_script(tmp_path):
-    answer = prepare("torchscript", train_bundle.make(tmp_path / "bundle", "unscriptable"), tmp_path / "cache")
+    answer = prepare(
+        "torchscript", train_bundle.make(tmp_path / "bundle", "unscriptable"), tmp_path / "cache"
+    )
     assert answer["code"] == "unsupported" and "train_networks.py" in answer["what"], answer
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The level cudnn. On any machine: everything but NVIDIA's libraries, by a stand-in with loops in their place (cudnn_host); that it builds and links; and whether cuDNN has plans for an
-H200. On a machine with a device (marked gpu): the level itself, against the same references."""
+"""The level cudnn. On any machine: everything but NVIDIA's libraries, by a stand-in with loops in
+their place (cudnn_host); that it builds and links; and whether cuDNN has plans for an H200. On a
+machine with a device (marked gpu): the level itself, against the same references."""
+
 from __future__ import annotations
 
 import hashlib
@@ -54,12 +56,18 @@ def test_images_come_in_the_layout_of_the_variant_so_that_a_run_reorders_little(
         with Worker("cudnn_host", bundles("residual"), variant=variant) as worker:
             worker.load()
             facts = worker.ask("report")["facts"]
-        assert facts["weight_bytes"] > 0 and facts["buffer_bytes"] > 0 and sum(facts["kernels"].values()) == facts["primitives"]
+        assert (
+            facts["weight_bytes"] > 0
+            and facts["buffer_bytes"] > 0
+            and sum(facts["kernels"].values()) == facts["primitives"]
+        )
         moves[variant] = facts["reorders"]
     assert moves["default"] == 0 and moves["channels_last"] <= 1, moves
 
 
-def test_a_lookup_beyond_the_table_fails_and_names_the_row_and_the_next_run_is_sound(bundles, tmp_path):
+def test_a_lookup_beyond_the_table_fails_and_names_the_row_and_the_next_run_is_sound(
+    bundles, tmp_path
+):
     bundle = tmp_path / "bundle"
     shutil.copytree(bundles("token_operations"), bundle)
     path = bundle / "weights" / "timed.safetensors"
@@ -93,20 +101,41 @@ def test_without_a_device_it_says_so_in_cudas_words(bundles):
         pytest.skip("there is a device")
     with Worker("cudnn", bundles("residual")) as worker:
         hello = worker.ask("hello")
-        assert hello["devices"] == ["cuda"] and re.fullmatch(r"9\.\d+\.\d+", hello["versions"]["cudnn"])
+        assert hello["devices"] == ["cuda"] and re.fullmatch(
+            r"9\.\d+\.\d+", hello["versions"]["cudnn"]
+        )
         with pytest.raises(Failed) as failed:
             worker.load()
-    assert failed.value.code == "unavailable" and "no CUDA device" in failed.value.what and "driver" in failed.value.what
+    assert (
+        failed.value.code == "unavailable"
+        and "no CUDA device" in failed.value.what
+        and "driver" in failed.value.what
+    )
 
 
 @CUDNN_IS_BUILT
 def test_cudnn_has_plans_for_the_convolutions_of_networks_on_an_h200():
-    done = subprocess.run([BUILD / "cudnn_plans", "--for", Path(__file__).parent / "cudnn_plans" / "h200.json"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [BUILD / "cudnn_plans", "--for", Path(__file__).parent / "cudnn_plans" / "h200.json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert len({tuple(row[:4]) for row in rows}) == len(rows) and {tuple(row[1:4]) for row in rows} == {
-        (direction, layout, precision) for direction in ("forward", "of_input", "of_weight") for layout in ("contiguous", "channels_last") for precision in ("fp32", "tf32", "bf16")}
+    assert len({tuple(row[:4]) for row in rows}) == len(rows) and {
+        tuple(row[1:4]) for row in rows
+    } == {
+        (direction, layout, precision)
+        for direction in ("forward", "of_input", "of_weight")
+        for layout in ("contiguous", "channels_last")
+        for precision in ("fp32", "tf32", "bf16")
+    }
     assert len({row[0] for row in rows}) >= 10
     assert not [row for row in rows if row[4] != "yes"]
     kernels = {tuple(row[:4]): row[5] for row in rows}
-    assert all(kernels["3x3", direction, layout, "fp32"] != kernels["3x3", direction, layout, "tf32"] for _, direction, layout, _ in kernels)  # strict float32 is another kernel
+    # strict float32 is another kernel
+    assert all(
+        kernels["3x3", direction, layout, "fp32"] != kernels["3x3", direction, layout, "tf32"]
+        for _, direction, layout, _ in kernels
+    )

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dropout's generator in the state of every level that trains: a seed gives the same masks in every process, a state that is put back goes on with the same ones, and layers differ."""
+"""Dropout's generator in the state of every level that trains: a seed gives the same masks in every
+process, a state that is put back goes on with the same ones, and layers differ."""
+
 from __future__ import annotations
 
 import math
@@ -11,8 +13,20 @@ from test_cpp_levels import STATIC
 from test_graph_train import make
 from train_bundle import load_state, losses, start, whole_state
 
-LEVELS = ["eager", "compile", "torchscript", "libtorch", "onednn", pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built")), "cudnn_host", pytest.param("static_in_host_memory", marks=pytest.mark.skipif(not STATIC, reason="static is not built"))]
-SAME_MASKS = math.log(10)  # the loss of two_masks where both layers draw alike, and of whole_channels
+LEVELS = [
+    "eager",
+    "compile",
+    "torchscript",
+    "libtorch",
+    "onednn",
+    pytest.param("static", marks=pytest.mark.skipif(not STATIC, reason="static is not built")),
+    "cudnn_host",
+    pytest.param(
+        "static_in_host_memory", marks=pytest.mark.skipif(not STATIC, reason="static is not built")
+    ),
+]
+# the loss of two_masks where both layers draw alike, and of whole_channels
+SAME_MASKS = math.log(10)
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +59,17 @@ def begun(level, bundle, cache) -> Worker:
 
 def test_masks_follow_from_the_seed_and_go_on_with_the_state(level, bundle, cache):
     with begun(level, bundle, cache) as worker:
-        first = {name: value for name, value in whole_state(worker)[0].items() if not name.startswith("generator:")}
+        first = {
+            name: value
+            for name, value in whole_state(worker)[0].items()
+            if not name.startswith("generator:")
+        }
         assert any(name.startswith("generator:") for name in whole_state(worker)[0])
         load_state(worker, first, 0, seed=5)
         drawn = losses(worker, [0, 0, 0])
-        assert len(set(drawn)) == 3 and all(abs(loss - SAME_MASKS) > 1e-4 for loss in drawn), "two layers draw the same mask"
+        assert len(set(drawn)) == 3 and all(abs(loss - SAME_MASKS) > 1e-4 for loss in drawn), (
+            "two layers draw the same mask"
+        )
         load_state(worker, first, 0, seed=6)
         assert losses(worker, [0, 0, 0]) != drawn
         load_state(worker, first, 0, seed=5)
@@ -60,8 +80,12 @@ def test_masks_follow_from_the_seed_and_go_on_with_the_state(level, bundle, cach
         later = whole_state(worker)[0]
         load_state(worker, kept, step)
         again = whole_state(worker)[0]
-        assert set(again) == set(kept) and all(np.array_equal(again[name], kept[name]) for name in kept)
-        assert losses(worker, [0, 0]) == drawn[1:] and all(np.array_equal(value, later[name]) for name, value in whole_state(worker)[0].items())
+        assert set(again) == set(kept) and all(
+            np.array_equal(again[name], kept[name]) for name in kept
+        )
+        assert losses(worker, [0, 0]) == drawn[1:] and all(
+            np.array_equal(value, later[name]) for name, value in whole_state(worker)[0].items()
+        )
         load_state(worker, first, 0)  # which says nothing of masks: they go on
         assert losses(worker, [0]) != drawn[:1]
         others = {"generator:of_another_kind": np.zeros(3, np.uint8)}

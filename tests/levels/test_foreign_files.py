@@ -341,12 +341,13 @@ def test_guards_as_pytorch_writes_them_pass(text):
     assert exported_checks.expression(text, guard=True) is None
 
 
-# -------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
 # --- TorchScript
 
 
 def is_linear(name: str, content: bytes) -> bool:
-    """Whether it is the code of a linear layer; its file has another name where a process scripts a second one."""
+    """Whether it is the code of a linear layer; its file has another name where a process scripts a
+    second one."""
     return name.endswith(".py") and b"torch.linear(" in content
 
 
@@ -428,7 +429,7 @@ def test_ordinary_scripts_pass(scripted, tmp_path):
         script_checks.check(tmp_path / f"{i}s.pt")
 
 
-# -------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------
 # --- sizes
 
 

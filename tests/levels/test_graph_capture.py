@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""graph.json computes what the network computes: run operator by operator from the files alone, it gives the bundle's float64 references, in inference and in training."""
+"""graph.json computes what the network computes: run operator by operator from the files alone, it
+gives the bundle's float64 references, in inference and in training."""
+
 from __future__ import annotations
 
 import json
@@ -21,7 +23,11 @@ from strata_sdk.torch_training import LOSSES  # noqa: E402
 
 
 def entry(bundle: Path, index: int) -> dict[str, Tensor]:
-    return {k.partition("/")[2]: v for k, v in load_file(bundle / "inputs.safetensors").items() if k.startswith(f"{index}/")}
+    return {
+        k.partition("/")[2]: v
+        for k, v in load_file(bundle / "inputs.safetensors").items()
+        if k.startswith(f"{index}/")
+    }
 
 
 def about(bundle: Path) -> dict:
@@ -40,8 +46,12 @@ def test_the_graph_gives_the_references_of_inference(bundles, name, weights):
     wanted = load_file(bundle / "reference" / f"{weights}.safetensors")
     runner = Interpreter(bundle, weights)
     assert runner.graph["mode"] == "infer" and not runner.graph["updates"]
-    assert [o["name"] for o in runner.graph["outputs"]] == [o["name"] for o in about(bundle)["outputs"]]
-    assert [i["name"] for i in runner.graph["inputs"]] == [i["name"] for i in about(bundle)["inputs"]]
+    assert [o["name"] for o in runner.graph["outputs"]] == [
+        o["name"] for o in about(bundle)["outputs"]
+    ]
+    assert [i["name"] for i in runner.graph["inputs"]] == [
+        i["name"] for i in about(bundle)["inputs"]
+    ]
     for index in range(2):
         for key, value in runner.run(entry(bundle, index)).items():
             truth = wanted[f"f64/{index}/{key}"]
@@ -55,10 +65,20 @@ def test_the_training_graph_gives_loss_gradients_and_statistics(bundles, name, w
     assert about(bundle)["graph"]["ok"] and not (bundle / "model.pt2").exists()
     runner = Interpreter(bundle, weights, trained=True)
     outputs = runner.run(entry(bundle, 0))
-    loss = LOSSES[about(bundle)["case"]["loss"]](next(iter(outputs.values())), load_file(bundle / "labels.safetensors")["0/labels"])
+    loss = LOSSES[about(bundle)["case"]["loss"]](
+        next(iter(outputs.values())), load_file(bundle / "labels.safetensors")["0/labels"]
+    )
     loss.backward()
-    found = {"loss": loss.detach()} | {f"grad:{k}": p.grad for k, p in runner.parameters.items()} | {f"stat:{k}": v for k, v in runner.updates().items() if v.is_floating_point()}
-    wanted = {k.removeprefix("0/"): v.double() for k, v in load_file(bundle / "reference" / f"{weights}.train.safetensors").items() if k.startswith("0/")}
+    found = (
+        {"loss": loss.detach()}
+        | {f"grad:{k}": p.grad for k, p in runner.parameters.items()}
+        | {f"stat:{k}": v for k, v in runner.updates().items() if v.is_floating_point()}
+    )
+    wanted = {
+        k.removeprefix("0/"): v.double()
+        for k, v in load_file(bundle / "reference" / f"{weights}.train.safetensors").items()
+        if k.startswith("0/")
+    }
     assert set(found) == set(wanted)
     for key, truth in wanted.items():  # stored as float32
         assert (found[key] - truth).norm() <= 1e-6 * truth.norm() + 1e-12, key
@@ -73,16 +93,41 @@ def test_a_training_graph_counts_batches_and_drops_out(bundles):
     stored = load_file(bundle / "weights" / "timed.safetensors")
     assert len(counts) == 3 and all(v == stored[k] + 1 for k, v in counts.items())
     dropout = next(node for node in runner.graph["nodes"] if node["op"] == "aten.dropout.default")
-    assert dropout["args"]["p"] == 0.3 and dropout["args"]["train"] is True and dropout["module"] == "6"
+    assert (
+        dropout["args"]["p"] == 0.3
+        and dropout["args"]["train"] is True
+        and dropout["module"] == "6"
+    )
 
 
 def test_operations_stay_whole_and_name_their_place(bundles):
     graph = json.loads((bundles("resnet18") / "graph.json").read_text())
-    assert set(operations(graph)) == {"conv2d", "batch_norm", "relu", "max_pool2d", "add", "adaptive_avg_pool2d", "flatten", "linear"}
+    assert set(operations(graph)) == {
+        "conv2d",
+        "batch_norm",
+        "relu",
+        "max_pool2d",
+        "add",
+        "adaptive_avg_pool2d",
+        "flatten",
+        "linear",
+    }
     assert operations(graph).count("batch_norm") == 20
     block = next(node for node in graph["nodes"] if node["module"] == "layer2.0.downsample.0")
-    assert block["op"] == "aten.conv2d.default" and block["module_type"] == "Conv2d" and block["source"].startswith("resnet.py:")
-    assert block["args"] | {"input": 0, "weight": 0} == {"input": 0, "weight": 0, "bias": None, "stride": [2, 2], "padding": [0, 0], "dilation": [1, 1], "groups": 1}
+    assert (
+        block["op"] == "aten.conv2d.default"
+        and block["module_type"] == "Conv2d"
+        and block["source"].startswith("resnet.py:")
+    )
+    assert block["args"] | {"input": 0, "weight": 0} == {
+        "input": 0,
+        "weight": 0,
+        "bias": None,
+        "stride": [2, 2],
+        "padding": [0, 0],
+        "dilation": [1, 1],
+        "groups": 1,
+    }
     numbers = {one["value"]: one["name"] for one in graph["parameters"]}
     assert numbers[block["args"]["weight"]["value"]] == "layer2.0.downsample.0.weight"
 
@@ -94,7 +139,8 @@ def test_a_network_that_does_not_export_has_a_bundle_without_a_graph(bundles):
     assert not said["ok"] and said["what"] and "networks.py" in said["where"]
 
 
-# ---------------------------------------------------------------------------------------------------- networks that write in place
+# ------------------------------------------------------------------- networks that write in place
+
 
 class Views(nn.Module):
     """Writes through a view of a tensor that is read afterwards."""
@@ -183,8 +229,19 @@ def captured(module: nn.Module, x: Tensor, folder: Path, mode: str = "infer") ->
     program, said = export(module.train(mode == "train"), {"arg0": x}, info)
     assert program is not None, said
     (folder / "weights").mkdir(parents=True)
-    save_file({k: v.contiguous() for k, v in module.state_dict().items()}, folder / "weights" / "timed.safetensors")
-    return write_graph(program, module, mode, ["output"], ["arg0"], folder, lambda name, tensors: save_file(tensors, folder / f"{name}.safetensors")), folder
+    save_file(
+        {k: v.contiguous() for k, v in module.state_dict().items()},
+        folder / "weights" / "timed.safetensors",
+    )
+    return write_graph(
+        program,
+        module,
+        mode,
+        ["output"],
+        ["arg0"],
+        folder,
+        lambda name, tensors: save_file(tensors, folder / f"{name}.safetensors"),
+    ), folder
 
 
 @pytest.mark.parametrize("network", [Views, Siblings, Biased, Masked, Chained])
@@ -194,13 +251,23 @@ def test_in_place_operations_become_functional(network, tmp_path):
     assert said["ok"], said
     runner = Interpreter(folder)
     assert not [op for op in operations(runner.graph) if op.endswith("_")]
-    assert torch.allclose(runner.run({"arg0": x})["output"], network()(x.clone()).double(), rtol=1e-6, atol=1e-7)
+    assert torch.allclose(
+        runner.run({"arg0": x})["output"], network()(x.clone()).double(), rtol=1e-6, atol=1e-7
+    )
 
 
 def test_a_slice_that_is_written_is_put_back_into_the_whole(tmp_path):
     _, folder = captured(Biased(), torch.ones(3, 2), tmp_path / "bundle")
     graph = json.loads((folder / "graph.json").read_text())
-    assert operations(graph) == ["slice_scatter", "transpose", "unsqueeze", "add", "select", "mul", "select_scatter"]
+    assert operations(graph) == [
+        "slice_scatter",
+        "transpose",
+        "unsqueeze",
+        "add",
+        "select",
+        "mul",
+        "select_scatter",
+    ]
 
 
 def test_what_depends_on_nothing_is_computed_once(tmp_path):
@@ -209,18 +276,30 @@ def test_what_depends_on_nothing_is_computed_once(tmp_path):
     assert operations(graph) == ["add", "softmax", "mul"]
     constants = load_file(folder / "graph_constants.safetensors")
     assert constants["scale"].tolist() == [1.0, 3.0]
-    assert sorted(one["name"] for one in graph["constants"]) == sorted(constants) and len(constants) == 2
+    assert (
+        sorted(one["name"] for one in graph["constants"]) == sorted(constants)
+        and len(constants) == 2
+    )
 
 
 def test_a_network_that_changes_a_buffer_in_eval_mode_has_no_graph(tmp_path):
     said, folder = captured(Counting(), torch.ones(3, 2), tmp_path / "bundle")
-    assert not said["ok"] and said["what"] == "no graph: the network changes its buffer 'calls' in eval mode"
+    assert (
+        not said["ok"]
+        and said["what"] == "no graph: the network changes its buffer 'calls' in eval mode"
+    )
     assert not (folder / "graph.json").exists()
 
 
 def test_a_training_graph_never_lets_a_gradient_through_that_the_network_stops(tmp_path):
     x = torch.ones(3, 2)
     said, _ = captured(Detached(result=True), x, tmp_path / "result", "train")
-    assert not said["ok"] and said["what"] == "no graph: a gradient stops at a detach, which the list of operations does not say" and "test_graph_capture.py" in said["where"]
+    assert (
+        not said["ok"]
+        and said["what"]
+        == "no graph: a gradient stops at a detach, which the list of operations does not say"
+        and "test_graph_capture.py" in said["where"]
+    )
     assert captured(Detached(result=True), x, tmp_path / "inferred")[0]["ok"]
-    assert captured(Detached(result=False), x, tmp_path / "input", "train")[0]["ok"]  # an input gets no gradient anyway
+    # an input gets no gradient anyway
+    assert captured(Detached(result=False), x, tmp_path / "input", "train")[0]["ok"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """eager@hugepages: PyTorch's memory really lies in huge pages where the kernel gives them."""
+
 from __future__ import annotations
 
 import sys
@@ -24,10 +25,20 @@ QUICK = ("--threads", "1", "--restarts", "1", "--budget", "2s", "--preset", "qui
 @pytest.mark.skipif(not gives_huge_pages(), reason="no huge pages here")
 def test_the_weights_of_eager_lie_in_huge_pages(tmp_path):
     (tmp_path / "net.py").write_text(NETWORK, encoding="utf-8")
-    result = compare_all(tmp_path, f"{tmp_path / 'net.py'}:build", "--levels", "eager,eager@hugepages", *QUICK, afresh=True)
+    result = compare_all(
+        tmp_path,
+        f"{tmp_path / 'net.py'}:build",
+        "--levels",
+        "eager,eager@hugepages",
+        *QUICK,
+        afresh=True,
+    )
     default, huge = result["cases"][0]["rows"]
     assert (default["variant"], huge["variant"]) == ("default", "hugepages")
-    assert (default["state"], huge["state"]) == ("measured", "measured"), (default["reason"], huge["reason"])
+    assert (default["state"], huge["state"]) == ("measured", "measured"), (
+        default["reason"],
+        huge["reason"],
+    )
     assert huge["settings"]["huge_page_bytes"] >= 0.8 * WEIGHTS
     if huge["settings"]["huge_pages"] == "madvise":
         assert default["settings"]["huge_page_bytes"] < 0.2 * WEIGHTS

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The level libtorch on networks that nobody wrote by hand: generated calls of ATen compute and train what eager does, and what cannot be written is named with its place."""
+"""The level libtorch on networks that nobody wrote by hand: generated calls of ATen compute and
+train what eager does, and what cannot be written is named with its place."""
+
 from __future__ import annotations
 
 import hashlib
@@ -18,12 +20,20 @@ NETWORKS = f"{ROOT / 'tests/levels/networks.py'}"
 def test_computes_what_eager_computes_with_every_weight_set(name, bundles, running):  # noqa: F811
     bundle = bundles(name)
     worker, loaded = running("libtorch", name)
-    assert loaded["settings"]["graph"] == "exported" and loaded["parameters"] == json.loads((bundle / "bundle.json").read_text())["parameters"]
+    assert (
+        loaded["settings"]["graph"] == "exported"
+        and loaded["parameters"] == json.loads((bundle / "bundle.json").read_text())["parameters"]
+    )
     for weights in (*SETS, "timed"):
         worker.ask("weights", weights=weights)
         outputs, bound = worker.prove([0, 1]), bounds(bundle, weights)
         assert {key.split("/")[1] for key in outputs} == bound.keys()
-        wrong = {key: found for key, value in outputs.items() if not (found := error({key: value}, reference(bundle, weights))) <= bound[key.split("/")[1]]}
+        wrong = {
+            key: found
+            for key, value in outputs.items()
+            if not (found := error({key: value}, reference(bundle, weights)))
+            <= bound[key.split("/")[1]]
+        }
         assert not wrong, (weights, wrong)
 
 
@@ -32,22 +42,36 @@ def test_every_weight_can_be_read_back_those_too_that_no_operation_reads(bundles
     worker.ask("weights", weights="generic1")
     file = load_file(bundles("image_operations") / "weights" / "generic1.safetensors")
     assert any("num_batches_tracked" in name for name in file)
-    assert worker.ask("read_weights")["sha256"] == {name: hashlib.sha256(value.tobytes()).hexdigest() for name, value in file.items()}
+    assert worker.ask("read_weights")["sha256"] == {
+        name: hashlib.sha256(value.tobytes()).hexdigest() for name, value in file.items()
+    }
 
 
-def test_the_program_names_the_modules_and_gives_memory_back_after_the_last_reader(bundles, artefacts):
+def test_the_program_names_the_modules_and_gives_memory_back_after_the_last_reader(
+    bundles, artefacts
+):
     program = (artefacts("libtorch", "keywords") / "network.cpp").read_text()
-    assert "op::embedding::call(" in program and "networks.py:" in program and ".reset();" in program
+    assert (
+        "op::embedding::call(" in program and "networks.py:" in program and ".reset();" in program
+    )
 
 
 def test_what_has_no_captured_graph_is_unsupported_with_its_place(bundles, tmp_path):
     answer = prepare("libtorch", bundles("branching"), tmp_path)
-    assert answer["ok"] is False and answer["code"] == "unsupported" and "networks.py:" in answer["what"] + answer["hint"]
+    assert (
+        answer["ok"] is False
+        and answer["code"] == "unsupported"
+        and "networks.py:" in answer["what"] + answer["hint"]
+    )
 
 
 def test_without_a_compiler_it_is_unavailable(bundles, tmp_path):
     answer = prepare("libtorch", bundles("in_place"), tmp_path, CXX="/nowhere/c++")
-    assert answer["ok"] is False and answer["code"] == "unavailable" and "/nowhere/c++" in answer["what"]
+    assert (
+        answer["ok"] is False
+        and answer["code"] == "unavailable"
+        and "/nowhere/c++" in answer["what"]
+    )
 
 
 def test_a_missing_program_and_one_for_several_batches_are_refused(bundles, tmp_path):
@@ -60,6 +84,19 @@ def test_a_missing_program_and_one_for_several_batches_are_refused(bundles, tmp_
 
 
 def test_trains_a_users_network_by_autograd_as_the_proof_of_training_demands(tmp_path):
-    rows = compare(tmp_path, f"{NETWORKS}:residual_network", "--mode", "train", "--threads", "1", "--levels", "eager,libtorch", "--restarts", "1", "--budget", "1s")
+    rows = compare(
+        tmp_path,
+        f"{NETWORKS}:residual_network",
+        "--mode",
+        "train",
+        "--threads",
+        "1",
+        "--levels",
+        "eager,libtorch",
+        "--restarts",
+        "1",
+        "--budget",
+        "1s",
+    )
     assert rows["libtorch"]["state"] == "measured", rows["libtorch"]["reason"]
     assert rows["libtorch"]["proof"]["verdict"] == "equal"

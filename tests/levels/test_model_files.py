@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that come as a file: each level that can read one computes what the file says, the others say why not; damaged and foreign files are told apart."""
+"""Networks that come as a file: each level that can read one computes what the file says, the
+others say why not; damaged and foreign files are told apart."""
+
 from __future__ import annotations
 
 import io
@@ -54,7 +56,9 @@ def files(tmp_path_factory) -> Path:
     program = torch.export.export(net, (example,))
     torch.export.save(program, str(folder / "net.pt2"))
     torch.jit.trace(net, example).save(str(folder / "net.pt"))
-    torch.onnx.export(program, dynamo=True, verbose=False, input_names=["x"], output_names=["scores"]).save(str(folder / "net.onnx"))
+    torch.onnx.export(
+        program, dynamo=True, verbose=False, input_names=["x"], output_names=["scores"]
+    ).save(str(folder / "net.onnx"))
     return folder
 
 
@@ -66,17 +70,36 @@ def bundle_of(files, tmp_path_factory):
     def get(kind: str) -> Path:
         if kind not in made:
             place = tmp_path_factory.mktemp(kind)
-            inputs = [{"name": "", "dtype": "float32", "shape": [2, 3, 12, 12]}] if kind == "pt" else []
-            capture(place / "spec.json", place / "bundle", {"model": str(files / f"net.{kind}"), "inputs": inputs, "threads": 1})
+            inputs = (
+                [{"name": "", "dtype": "float32", "shape": [2, 3, 12, 12]}] if kind == "pt" else []
+            )
+            capture(
+                place / "spec.json",
+                place / "bundle",
+                {"model": str(files / f"net.{kind}"), "inputs": inputs, "threads": 1},
+            )
             made[kind] = place / "bundle"
         return made[kind]
 
     return get
 
 
-@pytest.mark.parametrize(("kind", "level"), [*(("pt2", level) for level in ("eager", "compile", "torchscript", "aoti", "onnxruntime", "openvino")), ("pt", "eager"), ("pt", "torchscript"),
-                                             ("onnx", "onnxruntime"), ("onnx", "openvino")])
-def test_a_level_computes_what_the_file_says_with_every_weight_set(kind, level, bundle_of, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "level"),
+    [
+        *(
+            ("pt2", level)
+            for level in ("eager", "compile", "torchscript", "aoti", "onnxruntime", "openvino")
+        ),
+        ("pt", "eager"),
+        ("pt", "torchscript"),
+        ("onnx", "onnxruntime"),
+        ("onnx", "openvino"),
+    ],
+)
+def test_a_level_computes_what_the_file_says_with_every_weight_set(
+    kind, level, bundle_of, tmp_path
+):
     bundle = bundle_of(kind)
     assert prepare(level, bundle, tmp_path) == {"ok": True}
     with Worker(level, bundle, tmp_path, threads=1) as worker:
@@ -84,36 +107,69 @@ def test_a_level_computes_what_the_file_says_with_every_weight_set(kind, level, 
         for weights in SETS:
             worker.ask("weights", weights=weights)
             outputs = worker.prove([0, 1])
-            assert error(outputs, reference(bundle, weights)) <= 8 * envelope(bundle, weights), weights
+            assert error(outputs, reference(bundle, weights)) <= 8 * envelope(bundle, weights), (
+                weights
+            )
 
 
-@pytest.mark.parametrize(("kind", "level", "word"), [("pt", "compile", "TorchScript"), ("pt", "aoti", "TorchScript"), ("pt", "onnxruntime", "TorchScript"), ("onnx", "eager", "ONNX"),
-                                                     ("onnx", "compile", "ONNX"), ("onnx", "torchscript", "ONNX"), ("onnx", "aoti", "ONNX")])
-def test_a_level_that_cannot_read_the_file_is_unsupported_and_says_why(kind, level, word, bundle_of, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "level", "word"),
+    [
+        ("pt", "compile", "TorchScript"),
+        ("pt", "aoti", "TorchScript"),
+        ("pt", "onnxruntime", "TorchScript"),
+        ("onnx", "eager", "ONNX"),
+        ("onnx", "compile", "ONNX"),
+        ("onnx", "torchscript", "ONNX"),
+        ("onnx", "aoti", "ONNX"),
+    ],
+)
+def test_a_level_that_cannot_read_the_file_is_unsupported_and_says_why(
+    kind, level, word, bundle_of, tmp_path
+):
     answer = prepare(level, bundle_of(kind), tmp_path)
     if answer["ok"]:  # a level that prepares nothing says it when it loads
-        with Worker(level, bundle_of(kind), tmp_path, threads=1) as worker, pytest.raises(Failed) as failed:
+        with (
+            Worker(level, bundle_of(kind), tmp_path, threads=1) as worker,
+            pytest.raises(Failed) as failed,
+        ):
             worker.load()
         answer = {"code": failed.value.code, "what": failed.value.what}
     assert answer["code"] == "unsupported" and word in answer["what"]
 
 
 @pytest.mark.parametrize("kind", ["pt2", "pt", "onnx"])
-def test_the_bundle_holds_the_files_own_weights_and_the_numbers_of_the_network_in_float64(kind, bundle_of):
+def test_the_bundle_holds_the_files_own_weights_and_the_numbers_of_the_network_in_float64(
+    kind, bundle_of
+):
     bundle = bundle_of(kind)
     about = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
-    assert about["model"]["kind"] == {"pt2": "pt2", "pt": "torchscript", "onnx": "onnx"}[kind] and about["model"]["name"] == f"net.{kind}"
-    assert about["weight_source"].startswith("the file's own (net.") and about["case"]["weights_label"].startswith(f"net.{kind}:")
+    assert (
+        about["model"]["kind"] == {"pt2": "pt2", "pt": "torchscript", "onnx": "onnx"}[kind]
+        and about["model"]["name"] == f"net.{kind}"
+    )
+    assert about["weight_source"].startswith("the file's own (net.") and about["case"][
+        "weights_label"
+    ].startswith(f"net.{kind}:")
     assert about["reference"] == "float64", about["reference_note"]
     from safetensors.torch import load_file
 
-    ring, truth, net = load_file(bundle / "inputs.safetensors"), load_file(bundle / "reference" / "timed.safetensors"), network().double()
+    ring, truth, net = (
+        load_file(bundle / "inputs.safetensors"),
+        load_file(bundle / "reference" / "timed.safetensors"),
+        network().double(),
+    )
     name, output = about["inputs"][0]["name"], about["outputs"][0]["name"]
     for i in range(4):
         with torch.no_grad():
             right = net(ring[f"{i}/{name}"].double())
         # an ONNX file may hold weights that were folded together in float32
-        assert torch.allclose(truth[f"f64/{i}/{output}"], right, rtol=1e-5 if kind == "onnx" else 1e-9, atol=1e-6 if kind == "onnx" else 1e-9)
+        assert torch.allclose(
+            truth[f"f64/{i}/{output}"],
+            right,
+            rtol=1e-5 if kind == "onnx" else 1e-9,
+            atol=1e-6 if kind == "onnx" else 1e-9,
+        )
 
 
 class Bomb:
@@ -127,7 +183,8 @@ class Bomb:
 
 
 def rewritten(source: Path, target: Path, change) -> Path:
-    """A copy of an archive, `change(name, content)` applied to each member; None leaves a member out."""
+    """A copy of an archive, `change(name, content)` applied to each member; None leaves a member
+    out."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
             content = change(name, old.read(name))
@@ -138,21 +195,25 @@ def rewritten(source: Path, target: Path, change) -> Path:
 
 def make_damaged(kind: str, files: Path, folder: Path) -> Path:
     """A file that is wrong in one way."""
-    path = folder / ("net.pt2" if kind.startswith("pt2") else "net.onnx" if kind.startswith("onnx") else "net.pt")
+    path = folder / (
+        "net.pt2" if kind.startswith("pt2") else "net.onnx" if kind.startswith("onnx") else "net.pt"
+    )
     whole = (files / path.name).read_bytes()
     if kind.endswith("truncated"):
-        path.write_bytes(whole[:len(whole) * 2 // 3])
+        path.write_bytes(whole[: len(whole) * 2 // 3])
     elif kind.endswith("foreign"):
         path.write_bytes(b"this is no network\n" * 100)
     elif kind.endswith("empty"):
         path.write_bytes(b"")
     elif kind == "pt2 of another PyTorch":
+
         def older(name, content):
             if "/models/" in name and name.endswith(".json"):
                 about = json.loads(content)
                 about["torch_version"], about["schema_version"] = "1.99.0", {"major": 1, "minor": 1}
                 return json.dumps(about)
             return content
+
         rewritten(files / "net.pt2", path, older)
     elif kind == "pt2 AOTInductor package":
         with zipfile.ZipFile(path, "w") as archive:
@@ -164,26 +225,39 @@ def make_damaged(kind: str, files: Path, folder: Path) -> Path:
     elif kind == "pt2 pickled weights":
         buffer = io.BytesIO()
         torch.save({"bomb": Bomb(folder / "exploded")}, buffer)
-        rewritten(files / "net.pt2", path, lambda name, content: buffer.getvalue() if "sample_inputs" in name else content)
+        rewritten(
+            files / "net.pt2",
+            path,
+            lambda name, content: buffer.getvalue() if "sample_inputs" in name else content,
+        )
     return path
 
 
-@pytest.mark.parametrize(("kind", "what", "hint"), [
-    ("pt2 truncated", "no torch.export file, or not all of it", "torch.export.save"),
-    ("pt2 foreign", "no torch.export file", "torch.export.save"),
-    ("pt2 empty", "no torch.export file", "torch.export.save"),
-    ("pt2 of another PyTorch", r"was written by PyTorch 1\.99\.0, and PyTorch .* cannot read it", "export it again"),
-    ("pt2 AOTInductor package", "AOTInductor package", "torch.export.save"),
-    ("pt2 pickled weights", "cannot be read as an exported program", ""),
-    ("pt truncated", "no TorchScript archive, or not all of it", "torch.jit.save"),
-    ("pt foreign", "no TorchScript archive", "torch.jit.save"),
-    ("pt state dict", "pickle of torch.save, no TorchScript archive", "--weights"),
-    ("pt whole pickle", "pickle of torch.save, no TorchScript archive", "file.py:build"),
-    ("onnx truncated", "no ONNX file", "export or download it again"),
-    ("onnx foreign", "no ONNX file", "export or download it again"),
-    ("onnx empty", "no ONNX file", "export or download it again"),
-])
-def test_a_file_that_is_damaged_foreign_or_dangerous_is_refused_with_what_it_is(kind, what, hint, files, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "what", "hint"),
+    [
+        ("pt2 truncated", "no torch.export file, or not all of it", "torch.export.save"),
+        ("pt2 foreign", "no torch.export file", "torch.export.save"),
+        ("pt2 empty", "no torch.export file", "torch.export.save"),
+        (
+            "pt2 of another PyTorch",
+            r"was written by PyTorch 1\.99\.0, and PyTorch .* cannot read it",
+            "export it again",
+        ),
+        ("pt2 AOTInductor package", "AOTInductor package", "torch.export.save"),
+        ("pt2 pickled weights", "cannot be read as an exported program", ""),
+        ("pt truncated", "no TorchScript archive, or not all of it", "torch.jit.save"),
+        ("pt foreign", "no TorchScript archive", "torch.jit.save"),
+        ("pt state dict", "pickle of torch.save, no TorchScript archive", "--weights"),
+        ("pt whole pickle", "pickle of torch.save, no TorchScript archive", "file.py:build"),
+        ("onnx truncated", "no ONNX file", "export or download it again"),
+        ("onnx foreign", "no ONNX file", "export or download it again"),
+        ("onnx empty", "no ONNX file", "export or download it again"),
+    ],
+)
+def test_a_file_that_is_damaged_foreign_or_dangerous_is_refused_with_what_it_is(
+    kind, what, hint, files, tmp_path
+):
     with pytest.raises(ModelError) as raised:
         build_model(str(make_damaged(kind, files, tmp_path)))
     assert raised.value.code == "usage"
@@ -200,7 +274,9 @@ def test_the_bomb_of_these_tests_does_explode_where_pickles_are_run(tmp_path):
 @pytest.mark.parametrize("kind", ["pt2", "pt", "onnx"])
 def test_a_file_is_not_trained(kind, files):
     with pytest.raises(ModelError) as raised:
-        resolve_inputs({"mode": "train", "inputs": [], "batch": None}, build_model(str(files / f"net.{kind}")))
+        resolve_inputs(
+            {"mode": "train", "inputs": [], "batch": None}, build_model(str(files / f"net.{kind}"))
+        )
     assert raised.value.code == "unsupported" and "file.py:build" in raised.value.hint
 
 
@@ -224,4 +300,9 @@ def test_an_onnx_network_is_changed_by_its_weights_and_copied_whole(files):
             parameter.mul_(1.5)
         assert not torch.allclose(twin(x=x)["scores"], before)
         assert np.array_equal(module(x=x)["scores"].numpy(), before.numpy())
-        assert torch.allclose(copy.deepcopy(module).double()(x=x.double())["scores"].float(), before, rtol=1e-4, atol=1e-5)
+        assert torch.allclose(
+            copy.deepcopy(module).double()(x=x.double())["scores"].float(),
+            before,
+            rtol=1e-4,
+            atol=1e-5,
+        )

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that do unusual things (odd_networks.py): what the capture says of them, and that real levels run them as they are or refuse with a reason."""
+"""Networks that do unusual things (odd_networks.py): what the capture says of them, and that real
+levels run them as they are or refuse with a reason."""
+
 from __future__ import annotations
 
 import math
@@ -24,7 +26,18 @@ from capture.problem import Problem  # noqa: E402
 from strata_sdk.models import read_bundle  # noqa: E402
 
 MODELS = Path(__file__).with_name("odd_networks.py")
-QUICK = ("--threads", "1", "--restarts", "1", "--budget", "2s", "--preset", "quick", "--order-seed", "1")
+QUICK = (
+    "--threads",
+    "1",
+    "--restarts",
+    "1",
+    "--budget",
+    "2s",
+    "--preset",
+    "quick",
+    "--order-seed",
+    "1",
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +48,17 @@ def captured(tmp_path_factory):
     def get(name: str, **fields) -> Path:
         if name not in made:
             made[name] = tmp_path_factory.mktemp(name) / "bundle"
-            capture({"model": f"{MODELS}:{name}", "threads": 1} | fields, made[name], lambda _text: None)
+            capture(
+                {"model": f"{MODELS}:{name}", "threads": 1} | fields, made[name], lambda _text: None
+            )
         return made[name]
 
     return get
 
 
-def compared(tmp_path: Path, network: str, *levels: str, more: tuple[str, ...] = ()) -> dict[str, dict]:
+def compared(
+    tmp_path: Path, network: str, *levels: str, more: tuple[str, ...] = ()
+) -> dict[str, dict]:
     """Rows by level of one short comparison."""
     return compare(tmp_path, f"{MODELS}:{network}", "--levels", ",".join(levels), *QUICK, *more)
 
@@ -50,11 +67,14 @@ def reasons(rows: dict[str, dict]) -> dict[str, tuple[str, str]]:
     return {level: (row["state"], row["reason"]) for level, row in rows.items()}
 
 
-# ---------------------------------------------------------------------------------------------------- in place, states
+# ------------------------------------------------------------------------------- in place, states
+
 
 def test_a_network_that_writes_into_its_input_is_said_to(captured):
     info = read_bundle(captured("normalises_in_place"))
-    assert info["writes_inputs"] == ["arg0"] and "writes into its input arg0" in info["input_source"]
+    assert (
+        info["writes_inputs"] == ["arg0"] and "writes into its input arg0" in info["input_source"]
+    )
     assert info["writes_buffers"] == [] and info["export"]["ok"], info["export"]
 
 
@@ -66,12 +86,20 @@ def test_one_that_writes_what_is_there_already_is_said_to(captured):
 
 def test_the_ring_and_the_references_are_those_of_inputs_that_nobody_wrote_into(captured):
     folder = captured("normalises_in_place")
-    ring, wanted = load_file(folder / "inputs.safetensors"), load_file(folder / "reference" / "timed.safetensors")
-    network, weights = odd_networks.Normalises(), load_file(folder / "weights" / "timed.safetensors")
+    ring, wanted = (
+        load_file(folder / "inputs.safetensors"),
+        load_file(folder / "reference" / "timed.safetensors"),
+    )
+    network, weights = (
+        odd_networks.Normalises(),
+        load_file(folder / "weights" / "timed.safetensors"),
+    )
     network.load_state_dict(weights)
     for i in range(4):
         with torch.no_grad():
-            assert torch.allclose(network(ring[f"{i}/arg0"].clone()).double(), wanted[f"f64/{i}/output"], atol=1e-5), i
+            assert torch.allclose(
+                network(ring[f"{i}/arg0"].clone()).double(), wanted[f"f64/{i}/output"], atol=1e-5
+            ), i
 
 
 @pytest.mark.parametrize("level", ["eager", "eager@channels_last", "compile"])
@@ -84,7 +112,14 @@ def test_a_worker_answers_alike_however_often_the_network_has_run(level, first, 
         if first == "warm_up":
             worker.ask("warm_up", iterations=9, min_ns=0)
         elif first == "measure":
-            worker.ask("measure", iterations=9, head=2, indices=[0, 1, 2, 3, 0, 1, 2, 3, 0], check=-1, region="end_to_end")
+            worker.ask(
+                "measure",
+                iterations=9,
+                head=2,
+                indices=[0, 1, 2, 3, 0, 1, 2, 3, 0],
+                check=-1,
+                region="end_to_end",
+            )
         got = [worker.prove([0, 1, 2, 3]) for _ in range(2)][1]
         wanted = load_file(folder / "reference" / "timed.safetensors")
         for i in range(4):
@@ -92,21 +127,50 @@ def test_a_worker_answers_alike_however_often_the_network_has_run(level, first, 
 
 
 def test_every_level_measures_a_network_that_writes_into_its_input(tmp_path):
-    rows = compared(tmp_path, "normalises_in_place", "eager", "compile", "torchscript", "libtorch", "aoti", "onednn", "static", "onnxruntime", "openvino")
+    rows = compared(
+        tmp_path,
+        "normalises_in_place",
+        "eager",
+        "compile",
+        "torchscript",
+        "libtorch",
+        "aoti",
+        "onednn",
+        "static",
+        "onnxruntime",
+        "openvino",
+    )
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
     assert rows["eager"]["reference"], "eager is what the others are compared with"
 
 
 def test_training_a_network_that_writes_into_its_input(tmp_path):
-    rows = compared(tmp_path, "normalises_in_place", "eager", "compile", "torchscript", "libtorch", "onednn", more=("--mode", "train"))
+    rows = compared(
+        tmp_path,
+        "normalises_in_place",
+        "eager",
+        "compile",
+        "torchscript",
+        "libtorch",
+        "onednn",
+        more=("--mode", "train"),
+    )
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
-def test_buffers_that_every_call_changes_are_said_and_no_level_is_accused_of_them(captured, tmp_path):
+def test_buffers_that_every_call_changes_are_said_and_no_level_is_accused_of_them(
+    captured, tmp_path
+):
     info = read_bundle(captured("counts_its_calls"))
-    assert info["writes_buffers"] == ["calls"] and "every call changes its buffer 'calls'" in info["weight_source"]
+    assert (
+        info["writes_buffers"] == ["calls"]
+        and "every call changes its buffer 'calls'" in info["weight_source"]
+    )
     rows = compared(tmp_path, "counts_its_calls", "eager", "torchscript", "aoti", "onnxruntime")
-    assert all(row["state"] in ("measured", "unsupported") for row in rows.values()) and rows["eager"]["state"] == "measured", reasons(rows)
+    assert (
+        all(row["state"] in ("measured", "unsupported") for row in rows.values())
+        and rows["eager"]["state"] == "measured"
+    ), reasons(rows)
 
 
 def test_an_answer_that_lies_in_a_buffer_is_copied_before_the_next_call(tmp_path):
@@ -117,29 +181,48 @@ def test_an_answer_that_lies_in_a_buffer_is_copied_before_the_next_call(tmp_path
 def test_a_network_whose_answer_follows_the_calls_before_is_refused_with_the_buffer(tmp_path):
     with pytest.raises(Problem) as caught:
         capture({"model": f"{MODELS}:remembers_calls"}, tmp_path / "bundle", lambda _text: None)
-    assert caught.value.code == "unsupported" and "every call changes its buffer 'mean'" in caught.value.what
+    assert (
+        caught.value.code == "unsupported"
+        and "every call changes its buffer 'mean'" in caught.value.what
+    )
 
 
-# ---------------------------------------------------------------------------------------------------- NaN
+# -------------------------------------------------------------------------------------------- NaN
+
 
 def test_nan_at_the_same_places_is_equal_and_nan_at_others_is_named():
     nan, inf = math.nan, math.inf
     wanted = {"y": torch.tensor([[1.0, nan, inf, -inf, 2.0]], dtype=torch.float64)}
     assert ref.differs({"y": wanted["y"].float()}, wanted, [], 1e-6) == ""
-    for wrong in ([1, 2, inf, -inf, 2], [nan, nan, inf, -inf, 2], [1, nan, -inf, -inf, 2], [1, nan, inf, -inf, nan]):
+    for wrong in (
+        [1, 2, inf, -inf, 2],
+        [nan, nan, inf, -inf, 2],
+        [1, nan, -inf, -inf, 2],
+        [1, nan, inf, -inf, nan],
+    ):
         said = ref.differs({"y": torch.tensor([wrong], dtype=torch.float32)}, wanted, [], 1e-6)
         assert "NaN or an infinity at 1 of 5 places" in said, (wrong, said)
-    assert "times the envelope" in ref.differs({"y": torch.tensor([[1.5, nan, inf, -inf, 2]])}, wanted, [], 1e-6)
+    assert "times the envelope" in ref.differs(
+        {"y": torch.tensor([[1.5, nan, inf, -inf, 2]])}, wanted, [], 1e-6
+    )
 
 
 def test_an_overflow_of_float32_that_legitimate_runs_share_is_no_difference():
-    wanted, overflow = {"y": torch.tensor([1.0, 1e300], dtype=torch.float64)}, {"y": torch.tensor([1.0, math.inf])}
-    assert ref.differs(overflow, wanted, [overflow], 1e-6) == "" and ref.differs(overflow, wanted, [], 1e-6) != ""
+    wanted, overflow = (
+        {"y": torch.tensor([1.0, 1e300], dtype=torch.float64)},
+        {"y": torch.tensor([1.0, math.inf])},
+    )
+    assert (
+        ref.differs(overflow, wanted, [overflow], 1e-6) == ""
+        and ref.differs(overflow, wanted, [], 1e-6) != ""
+    )
     assert ref.envelope_error({"default": [overflow]}, [wanted]) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["some_nan", "only_nan", "infinite", "large_values"])
-def test_a_network_with_values_that_are_not_finite_exports_and_its_generic_weights_are_finite(name, captured):
+def test_a_network_with_values_that_are_not_finite_exports_and_its_generic_weights_are_finite(
+    name, captured
+):
     folder = captured(name)
     info = read_bundle(folder)
     assert info["export"]["ok"], info["export"]
@@ -160,7 +243,8 @@ def test_answers_that_are_nan_throughout_prove_little_and_that_is_said(tmp_path)
     assert rows["eager"]["state"] == "measured" and rows["eager"]["proof"]["weak"], reasons(rows)
 
 
-# ---------------------------------------------------------------------------------------------------- weights
+# ---------------------------------------------------------------------------------------- weights
+
 
 def test_no_weight_of_a_users_network_is_drawn_anew(captured):
     """What is measured, and exported with a certificate, computes what build() gives."""
@@ -170,38 +254,91 @@ def test_no_weight_of_a_users_network_is_drawn_anew(captured):
     timed = load_file(folder / "weights" / "timed.safetensors")
     assert all(torch.equal(timed[name], value) for name, value in given.state_dict().items())
     info = read_bundle(folder)
-    assert info["weight_source"] == f"those that build() gave after torch.manual_seed(0), SHA-256 {info['network']['sha256'][:12]}"
+    assert (
+        info["weight_source"]
+        == f"those that build() gave after torch.manual_seed(0), SHA-256 {info['network']['sha256'][:12]}"
+    )
 
 
 def test_levels_measure_constant_weights_as_they_are(tmp_path):
-    rows = compared(tmp_path, "constant_weights", "eager", "compile", "torchscript", "libtorch", "aoti", "onednn", "static", "onnxruntime", "openvino")
+    rows = compared(
+        tmp_path,
+        "constant_weights",
+        "eager",
+        "compile",
+        "torchscript",
+        "libtorch",
+        "aoti",
+        "onednn",
+        "static",
+        "onnxruntime",
+        "openvino",
+    )
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
 @pytest.mark.parametrize("network", ["no_parameters", "only_buffers"])
 def test_every_level_measures_a_network_without_parameters(network, tmp_path):
-    rows = compared(tmp_path, network, "eager", "compile", "torchscript", "libtorch", "aoti", "onednn", "static", "onnxruntime", "openvino")
+    rows = compared(
+        tmp_path,
+        network,
+        "eager",
+        "compile",
+        "torchscript",
+        "libtorch",
+        "aoti",
+        "onednn",
+        "static",
+        "onnxruntime",
+        "openvino",
+    )
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
 def test_tied_weights_count_once(captured):
     info = read_bundle(captured("tied_weights"))
-    assert info["parameters"] == 40 * 16 + 16 * 16 + 16 and info["weight_bytes"] == 4 * info["parameters"]
+    assert (
+        info["parameters"] == 40 * 16 + 16 * 16 + 16
+        and info["weight_bytes"] == 4 * info["parameters"]
+    )
 
 
 @pytest.mark.parametrize("network", ["tied_weights", "tied_layers"])
 def test_every_level_counts_tied_weights_once_and_is_measured(network, tmp_path):
-    rows = compared(tmp_path, network, "eager", "torchscript", "libtorch", "aoti", "onednn", "onnxruntime", "openvino")
+    rows = compared(
+        tmp_path,
+        network,
+        "eager",
+        "torchscript",
+        "libtorch",
+        "aoti",
+        "onednn",
+        "onnxruntime",
+        "openvino",
+    )
     allowed = {"measured"} if network == "tied_layers" else {"measured", "unsupported"}
-    assert {row["state"] for row in rows.values()} <= allowed and rows["torchscript"]["state"] == "measured", reasons(rows)
+    assert {row["state"] for row in rows.values()} <= allowed and rows["torchscript"][
+        "state"
+    ] == "measured", reasons(rows)
 
 
 def test_a_tied_weight_is_trained_once(tmp_path):
-    rows = compared(tmp_path, "tied_layers", "eager", "compile", "torchscript", "libtorch", "onednn", "static", more=("--mode", "train"))
+    rows = compared(
+        tmp_path,
+        "tied_layers",
+        "eager",
+        "compile",
+        "torchscript",
+        "libtorch",
+        "onednn",
+        "static",
+        more=("--mode", "train"),
+    )
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
-# ---------------------------------------------------------------------------------------------------- inputs and outputs
+# ----------------------------------------------------------------------------- inputs and outputs
+
 
 def test_one_number_and_one_boolean_are_inputs_that_differ_as_far_as_they_can(captured):
     ring = load_file(captured("one_number") / "inputs.safetensors")
@@ -223,31 +360,58 @@ def test_an_input_without_an_element_is_refused(tmp_path):
     assert caught.value.code == "usage" and "0x8" in caught.value.what
 
 
-@pytest.mark.parametrize("network", ["returns_its_input", "returns_its_changed_input", "scalar_output", "nested_outputs", "strided_output", "number_as_parameter"])
+@pytest.mark.parametrize(
+    "network",
+    [
+        "returns_its_input",
+        "returns_its_changed_input",
+        "scalar_output",
+        "nested_outputs",
+        "strided_output",
+        "number_as_parameter",
+    ],
+)
 def test_pytorch_levels_measure_odd_outputs_and_parameters(network, tmp_path):
     rows = compared(tmp_path, network, "eager", "torchscript", "libtorch", "onnxruntime")
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
-# ---------------------------------------------------------------------------------------------------- dropout
+# ---------------------------------------------------------------------------------------- dropout
 
 DROPOUT_FAULTS = ("dropout_less_by_5", "dropout_less_by_2", "dropout_more_by_2")
 
 
 @pytest.fixture(scope="module")
 def dropping(tmp_path_factory):
-    """Rows of every level that trains, and of eager with another probability, on a network with one dropout of 0.5, at batch 16."""
+    """Rows of every level that trains, and of eager with another probability, on a network with one
+    dropout of 0.5, at batch 16."""
     levels = plant(tmp_path_factory.mktemp("faulty"), DROPOUT_FAULTS)
-    return compare(tmp_path_factory.mktemp("store"), f"{MODELS}:drops_half", "--mode", "train", *QUICK, "--levels", ",".join(["eager", "compile", "torchscript", "libtorch", "onednn", "static", *DROPOUT_FAULTS]), levels=levels)
+    return compare(
+        tmp_path_factory.mktemp("store"),
+        f"{MODELS}:drops_half",
+        "--mode",
+        "train",
+        *QUICK,
+        "--levels",
+        ",".join(
+            ["eager", "compile", "torchscript", "libtorch", "onednn", "static", *DROPOUT_FAULTS]
+        ),
+        levels=levels,
+    )
 
 
 @pytest.mark.parametrize("fault", DROPOUT_FAULTS)
 def test_a_probability_that_is_wrong_by_two_hundredths_is_found(fault, dropping):
     row = dropping[fault]
-    assert row["state"] == "unequal" and "another probability" in row["reason"], (row["state"], row["reason"])
+    assert row["state"] == "unequal" and "another probability" in row["reason"], (
+        row["state"],
+        row["reason"],
+    )
 
 
-@pytest.mark.parametrize("level", ["eager", "compile", "torchscript", "libtorch", "onednn", "static"])
+@pytest.mark.parametrize(
+    "level", ["eager", "compile", "torchscript", "libtorch", "onednn", "static"]
+)
 def test_levels_that_draw_with_the_given_probability_are_not_accused(level, dropping):
     row = dropping[level]
     [line] = [line for line in row["proof"]["lines"] if line["check"] == "dropout probability"]

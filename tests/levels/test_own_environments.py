@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers with an environment of their own, ncnn and mnn: equal work in float32, what they cannot do, and that they need no PyTorch. Skipped where the environment is not
-installed (./test installs it where there is a network)."""
+"""The peers with an environment of their own, ncnn and mnn: equal work in float32, what they cannot
+do, and that they need no PyTorch. Skipped where the environment is not installed (./test installs
+it where there is a network)."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,7 +12,12 @@ from client import Failed, Worker, error, own_python, prepare
 from test_python_levels import SETS, envelope, reference
 
 LEVELS = ("ncnn", "mnn")
-WITHIN = {"ncnn": 8, "mnn": 512}  # envelopes; of mnn only that it is the same network: how far it may round is the proof's to say, and its kernels differ by processor
+# envelopes; of mnn only that it is the same network: how far it may round is the proof's to say,
+# and its kernels differ by processor
+WITHIN = {
+    "ncnn": 8,
+    "mnn": 512,
+}
 
 
 @pytest.fixture(params=LEVELS)
@@ -44,12 +51,17 @@ def test_outputs_of_a_batch_lie_in_the_envelope_for_every_weight_set(level, name
     worker, _ = loaded(level, name)
     for weights in (*SETS, "timed"):  # and back again
         worker.ask("weights", weights=weights)
-        assert error(worker.prove([0, 1]), reference(bundles(name), weights)) <= WITHIN[level] * envelope(bundles(name), weights), weights
+        assert error(worker.prove([0, 1]), reference(bundles(name), weights)) <= WITHIN[
+            level
+        ] * envelope(bundles(name), weights), weights
 
 
 def test_a_block_is_answered_by_its_own_inputs_and_earlier_results_stay(level, bundles, loaded):
     worker, _ = loaded(level, "mnist")
-    truth, bound = reference(bundles("mnist"), "timed"), WITHIN[level] * envelope(bundles("mnist"), "timed")
+    truth, bound = (
+        reference(bundles("mnist"), "timed"),
+        WITHIN[level] * envelope(bundles("mnist"), "timed"),
+    )
     _, outputs = worker.measure([1, 0, 1, 0, 1], check=3, head=2)
     assert set(outputs) == {"0/output"} and error(outputs, truth) <= bound
 
@@ -57,12 +69,18 @@ def test_a_block_is_answered_by_its_own_inputs_and_earlier_results_stay(level, b
 def test_a_network_that_writes_into_its_input_gets_a_copy(level, bundles, loaded):
     worker, _ = loaded(level, "in_place")
     for _ in range(2):
-        assert error(worker.prove([0, 1]), reference(bundles("in_place"), "timed")) <= WITHIN[level] * envelope(bundles("in_place"), "timed")
+        assert error(worker.prove([0, 1]), reference(bundles("in_place"), "timed")) <= WITHIN[
+            level
+        ] * envelope(bundles("in_place"), "timed")
 
 
 def test_runs_without_pytorch_on_the_threads_of_the_case_and_says_its_version(level, loaded):
     worker, answer = loaded(level, "mnist")
-    assert answer["settings"]["threads"] == 2 and answer["settings"]["precision"] == "fp32" and answer["artefact_bytes"] > 4_000_000
+    assert (
+        answer["settings"]["threads"] == 2
+        and answer["settings"]["precision"] == "fp32"
+        and answer["artefact_bytes"] > 4_000_000
+    )
     assert worker.ask("hello")["versions"][level]
     assert "libtorch" not in Path(f"/proc/{worker.process.pid}/maps").read_text()
 
@@ -73,7 +91,10 @@ def test_a_network_that_does_not_export_is_unsupported_with_its_place(level, bun
 
 
 def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
-    with Worker(level, bundles("mnist"), tmp_path) as worker, pytest.raises(Failed, match=r"timed.* is missing"):
+    with (
+        Worker(level, bundles("mnist"), tmp_path) as worker,
+        pytest.raises(Failed, match=r"timed.* is missing"),
+    ):
         worker.load()
 
 
@@ -82,7 +103,9 @@ def test_ncnn_left_to_its_default_computes_in_float16_and_says_so(bundles, loade
     worker, answer = loaded("ncnn", "mnist", "fp16")
     assert answer["settings"]["precision"] == "fp16"
     worker.ask("weights", weights="generic1")
-    assert error(worker.prove([0, 1]), reference(bundles("mnist"), "generic1")) > 16 * envelope(bundles("mnist"), "generic1")
+    assert error(worker.prove([0, 1]), reference(bundles("mnist"), "generic1")) > 16 * envelope(
+        bundles("mnist"), "generic1"
+    )
 
 
 def test_ncnn_names_what_it_has_no_layer_for_and_refuses_whole_numbers(bundles, tmp_path):
@@ -98,7 +121,9 @@ def test_mnn_takes_token_ids(bundles, loaded):
     worker, _ = loaded("mnn", "keywords")
     for weights in SETS:
         worker.ask("weights", weights=weights)
-        assert error(worker.prove([0, 1]), reference(bundles("keywords"), weights)) <= WITHIN["mnn"] * envelope(bundles("keywords"), weights), weights
+        assert error(worker.prove([0, 1]), reference(bundles("keywords"), weights)) <= WITHIN[
+            "mnn"
+        ] * envelope(bundles("keywords"), weights), weights
 
 
 def test_mnn_says_how_many_results_it_cannot_compute(loaded):

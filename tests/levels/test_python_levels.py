@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every Python level as the driver meets it: its outputs against the float64 reference, what it reports, and that planted faults show."""
+"""Every Python level as the driver meets it: its outputs against the float64 reference, what it
+reports, and that planted faults show."""
+
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +27,9 @@ def envelope(bundle: Path, weights: str) -> float:
     """E0: the greatest error of any legitimate float32 run of eager."""
     truth = reference(bundle, weights)
     runs = load_file(bundle / "reference" / f"{weights}.envelope.safetensors")
-    return max([FLOOR, *(error({name.split("/", 1)[1]: value}, truth) for name, value in runs.items())])
+    return max(
+        [FLOOR, *(error({name.split("/", 1)[1]: value}, truth) for name, value in runs.items())]
+    )
 
 
 def bounds(bundle: Path, weights: str) -> dict[str, float]:
@@ -39,17 +43,27 @@ def bounds(bundle: Path, weights: str) -> dict[str, float]:
 
 
 def expect_outputs_within_bounds(worker: Worker, weights: str) -> None:
-    """Puts the weight set in; two inputs' outputs must be as near to float64 as eager's, each alone."""
+    """Puts the weight set in; two inputs' outputs must be as near to float64 as eager's, each
+    alone."""
     worker.ask("weights", weights=weights)
     outputs, bound = worker.prove([0, 1]), bounds(worker.bundle, weights)
     assert {key.split("/")[1] for key in outputs} == bound.keys()
-    wrong = {key: found for key, value in outputs.items() if not (found := error({key: value}, reference(worker.bundle, weights))) <= bound[key.split("/")[1]]}
-    assert not wrong, (weights, {key: (found, bound[key.split("/")[1]]) for key, found in wrong.items()})
+    wrong = {
+        key: found
+        for key, value in outputs.items()
+        if not (found := error({key: value}, reference(worker.bundle, weights)))
+        <= bound[key.split("/")[1]]
+    }
+    assert not wrong, (
+        weights,
+        {key: (found, bound[key.split("/")[1]]) for key, found in wrong.items()},
+    )
 
 
 @pytest.fixture(scope="module")
 def running(bundles, artefacts):
-    """running(level, bundle name) -> (worker, its answer to load); prepared, loaded, and kept for the tests of this file."""
+    """running(level, bundle name) -> (worker, its answer to load); prepared, loaded, and kept for
+    the tests of this file."""
     workers: dict[tuple[str, str], tuple[Worker, dict]] = {}
 
     def get(level: str, name: str) -> tuple[Worker, dict]:
@@ -71,9 +85,13 @@ def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, 
     for weights in (*SETS, "timed"):  # and back again
         worker.ask("weights", weights=weights)
         outputs = worker.prove([0, 1])
-        names = {o["name"] for o in json.loads((bundles(name) / "bundle.json").read_text())["outputs"]}
+        names = {
+            o["name"] for o in json.loads((bundles(name) / "bundle.json").read_text())["outputs"]
+        }
         assert set(outputs) == {f"{i}/{output}" for i in (0, 1) for output in names}
-        assert error(outputs, reference(bundles(name), weights)) <= 8 * envelope(bundles(name), weights), weights
+        assert error(outputs, reference(bundles(name), weights)) <= 8 * envelope(
+            bundles(name), weights
+        ), weights
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -89,8 +107,14 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
         assert list(outputs) == [f"{index}/output"]
         assert error(outputs, truth) <= bound
         assert len(answer["wall_ns"]) == len(answer["latency_ns"]) == 4
-        assert all(0 < latency <= wall for latency, wall in zip(answer["latency_ns"], answer["wall_ns"]))
-        assert answer["cpu_ns"] > 0 and answer["start_ns"] > 0 and (answer["runq_ns"] is None or answer["runq_ns"] >= 0)
+        assert all(
+            0 < latency <= wall for latency, wall in zip(answer["latency_ns"], answer["wall_ns"])
+        )
+        assert (
+            answer["cpu_ns"] > 0
+            and answer["start_ns"] > 0
+            and (answer["runq_ns"] is None or answer["runq_ns"] >= 0)
+        )
         seen.append(outputs[f"{index}/output"])
     assert all(not np.array_equal(seen[0], other) for other in seen[1:])
 
@@ -99,11 +123,30 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
 def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):
     worker, loaded = running(level, "mnist")
     hello = worker.ask("hello")
-    assert hello["api"] == 2 and hello["level"] == level and hello["language"] == "python" and hello["build"]["type"] == "release"
-    assert "cpu" in hello["devices"] and hello["modes"] == (["infer"] if level in BAKING else ["infer", "train"]) and hello["precisions"] == json.loads((level_folder(level) / "level.json").read_text(encoding="utf-8"))["precisions"] and hello["library_ns"] > 0 and len(hello["versions"]) >= 2
+    assert (
+        hello["api"] == 2
+        and hello["level"] == level
+        and hello["language"] == "python"
+        and hello["build"]["type"] == "release"
+    )
+    assert (
+        "cpu" in hello["devices"]
+        and hello["modes"] == (["infer"] if level in BAKING else ["infer", "train"])
+        and hello["precisions"]
+        == json.loads((level_folder(level) / "level.json").read_text(encoding="utf-8"))[
+            "precisions"
+        ]
+        and hello["library_ns"] > 0
+        and len(hello["versions"]) >= 2
+    )
     assert ("read_weights" in hello["ops"]) == (level not in BAKING)
     settings = loaded["settings"]
-    assert settings["threads"] == 2 and settings["precision"] == "fp32" and settings["inference_mode"] is True and settings["autotune"] is False
+    assert (
+        settings["threads"] == 2
+        and settings["precision"] == "fp32"
+        and settings["inference_mode"] is True
+        and settings["autotune"] is False
+    )
     assert settings["freezing"] == (level in BAKING)
     assert settings["graph"] == {"eager": "none", "compile": "compiled"}.get(level, "exported")
     assert settings["layout"] in ("contiguous", "channels_last", "blocked", "any")
@@ -120,7 +163,9 @@ def test_weights_are_read_back_from_the_framework(level, bundles, running):
     for weights in ("generic1", "timed"):
         worker.ask("weights", weights=weights)
         file = load_file(bundles("mnist") / "weights" / f"{weights}.safetensors")
-        assert worker.ask("read_weights")["sha256"] == {name: hashlib.sha256(value.tobytes()).hexdigest() for name, value in file.items()}
+        assert worker.ask("read_weights")["sha256"] == {
+            name: hashlib.sha256(value.tobytes()).hexdigest() for name, value in file.items()
+        }
 
 
 @pytest.mark.parametrize("level", BAKING)
@@ -136,29 +181,43 @@ def test_deep_outputs_follow_the_real_ones(level, bundles, running):
     worker, _ = running(level, "mnist_deep")
     worker.ask("weights", weights="generic1")
     outputs = worker.prove([0])  # taps have a reference for this set and index alone
-    described = [o["name"] for o in json.loads((bundles("mnist_deep") / "bundle.json").read_text())["outputs"]]
+    described = [
+        o["name"]
+        for o in json.loads((bundles("mnist_deep") / "bundle.json").read_text())["outputs"]
+    ]
     assert described[0] == "output" and any(name.startswith("tap:") for name in described)
     assert set(outputs) == {f"0/{name}" for name in described}
-    assert error(outputs, reference(bundles("mnist_deep"), "generic1")) <= 8 * envelope(bundles("mnist_deep"), "generic1")
+    assert error(outputs, reference(bundles("mnist_deep"), "generic1")) <= 8 * envelope(
+        bundles("mnist_deep"), "generic1"
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_network_that_writes_into_its_input_gets_a_copy(level, bundles, running):
     worker, _ = running(level, "in_place")
-    truth, bound = reference(bundles("in_place"), "timed"), 8 * envelope(bundles("in_place"), "timed")
+    truth, bound = (
+        reference(bundles("in_place"), "timed"),
+        8 * envelope(bundles("in_place"), "timed"),
+    )
     for _ in range(2):
         assert error(worker.prove([0, 1]), truth) <= bound
     _, outputs = worker.measure([0, 1, 0, 1, 0], check=4, head=2)
     assert error(outputs, truth) <= bound
 
 
-def test_a_network_that_does_not_export_is_unsupported_by_graph_levels_only(bundles, running, tmp_path):
+def test_a_network_that_does_not_export_is_unsupported_by_graph_levels_only(
+    bundles, running, tmp_path
+):
     assert not json.loads((bundles("branching") / "bundle.json").read_text())["export"]["ok"]
     worker, _ = running("eager", "branching")
-    assert error(worker.prove([0, 1]), reference(bundles("branching"), "timed")) <= 8 * envelope(bundles("branching"), "timed")
+    assert error(worker.prove([0, 1]), reference(bundles("branching"), "timed")) <= 8 * envelope(
+        bundles("branching"), "timed"
+    )
     worker, loaded = running("compile", "branching")
     assert loaded["settings"]["graph_breaks"] >= 1
-    assert error(worker.prove([0, 1]), reference(bundles("branching"), "timed")) <= 8 * envelope(bundles("branching"), "timed")
+    assert error(worker.prove([0, 1]), reference(bundles("branching"), "timed")) <= 8 * envelope(
+        bundles("branching"), "timed"
+    )
     for level in BAKING:
         answer = prepare(level, bundles("branching"), tmp_path)
         assert answer["code"] == "unsupported" and "networks.py:" in answer["what"], answer
@@ -166,7 +225,10 @@ def test_a_network_that_does_not_export_is_unsupported_by_graph_levels_only(bund
 
 @pytest.mark.parametrize("level", BAKING)
 def test_says_when_the_artefact_is_missing(level, bundles, tmp_path):
-    with Worker(level, bundles("mnist"), tmp_path) as worker, pytest.raises(Failed, match=r"timed.* is missing") as failure:
+    with (
+        Worker(level, bundles("mnist"), tmp_path) as worker,
+        pytest.raises(Failed, match=r"timed.* is missing") as failure,
+    ):
         worker.load()
     assert failure.value.code == "failed" and "prepare" in failure.value.hint
 
@@ -176,22 +238,52 @@ def test_openvino_left_to_itself_is_unequal_where_it_takes_bf16(bundles, running
     with Worker("openvino", bundles("residual"), pinned.cache, variant="bf16") as worker:
         loaded = worker.load()
         if loaded["settings"]["precision"] == "fp32":
-            pytest.skip("this CPU has no bf16, so OpenVINO's own precision is float32 (asked of the compiled model's INFERENCE_PRECISION_HINT)")
+            pytest.skip(
+                "this CPU has no bf16, so OpenVINO's own precision is float32 (asked of the compiled model's INFERENCE_PRECISION_HINT)"
+            )
         worker.ask("weights", weights="generic1")
-        assert error(worker.prove([0, 1]), reference(bundles("residual"), "generic1")) > 100 * envelope(bundles("residual"), "generic1")
+        assert error(
+            worker.prove([0, 1]), reference(bundles("residual"), "generic1")
+        ) > 100 * envelope(bundles("residual"), "generic1")
 
 
 def test_openvino_refuses_a_variant_that_it_does_not_know(bundles, tmp_path):
-    with Worker("openvino", bundles("mnist"), tmp_path, variant="turbo") as worker, pytest.raises(Failed, match="no variant turbo") as failure:
+    with (
+        Worker("openvino", bundles("mnist"), tmp_path, variant="turbo") as worker,
+        pytest.raises(Failed, match="no variant turbo") as failure,
+    ):
         worker.load()
     assert failure.value.code == "unsupported" and "bf16" in failure.value.hint
 
 
-# ---------------------------------------------------------------------------------------------------- planted faults
+# --------------------------------------------------------------------------------- planted faults
 
-NETWORK_FAULTS = ("relu_dropped", "shortcut_dropped", "stride_moved", "ceil_mode", "bn_mean_zero", "bn_var_one", "bn_beta_zero", "bn_gamma_one", "bias_zero",
-                  "bn_eps", "one_bn_eps", "bn_train_mode", "bf16", "tf32_emulated")
-LEVEL_FAULTS = ("stale_input", "memo", "un_normalised_input", "other_batch", "wrong_seed", "constant_output", "nan_output", "one_element")
+NETWORK_FAULTS = (
+    "relu_dropped",
+    "shortcut_dropped",
+    "stride_moved",
+    "ceil_mode",
+    "bn_mean_zero",
+    "bn_var_one",
+    "bn_beta_zero",
+    "bn_gamma_one",
+    "bias_zero",
+    "bn_eps",
+    "one_bn_eps",
+    "bn_train_mode",
+    "bf16",
+    "tf32_emulated",
+)
+LEVEL_FAULTS = (
+    "stale_input",
+    "memo",
+    "un_normalised_input",
+    "other_batch",
+    "wrong_seed",
+    "constant_output",
+    "nan_output",
+    "one_element",
+)
 
 
 @pytest.fixture(scope="module")
@@ -214,35 +306,55 @@ def test_faulty_eager_without_a_fault_is_eager(faulty, bundles):
     worker = faulty("none")
     for weights in SETS:
         worker.ask("weights", weights=weights)
-        assert error(worker.prove([0, 1]), reference(bundles("resnet18"), weights)) <= 8 * envelope(bundles("resnet18"), weights)
+        assert error(worker.prove([0, 1]), reference(bundles("resnet18"), weights)) <= 8 * envelope(
+            bundles("resnet18"), weights
+        )
 
 
 @pytest.mark.parametrize("fault", [*NETWORK_FAULTS, *LEVEL_FAULTS])
 def test_a_planted_fault_leaves_the_envelope(fault, faulty, bundles):
-    assert not error(faulty(fault).prove([0, 1]), reference(bundles("resnet18"), "generic1")) <= 8 * envelope(bundles("resnet18"), "generic1")
+    assert not error(
+        faulty(fault).prove([0, 1]), reference(bundles("resnet18"), "generic1")
+    ) <= 8 * envelope(bundles("resnet18"), "generic1")
 
 
 def test_baked_weights_show_under_a_second_weight_set(faulty, bundles):
     worker = faulty("baked_weights")
-    assert error(worker.prove([0]), reference(bundles("resnet18"), "generic1")) <= 8 * envelope(bundles("resnet18"), "generic1")
+    assert error(worker.prove([0]), reference(bundles("resnet18"), "generic1")) <= 8 * envelope(
+        bundles("resnet18"), "generic1"
+    )
     worker.ask("weights", weights="generic2")
-    assert error(worker.prove([0]), reference(bundles("resnet18"), "generic2")) > 100 * envelope(bundles("resnet18"), "generic2")
+    assert error(worker.prove([0]), reference(bundles("resnet18"), "generic2")) > 100 * envelope(
+        bundles("resnet18"), "generic2"
+    )
 
 
 def test_a_network_fault_survives_a_change_of_weights(faulty, bundles):
     worker = faulty("bn_mean_zero")
     worker.ask("weights", weights="generic2")
-    assert error(worker.prove([0]), reference(bundles("resnet18"), "generic2")) > 8 * envelope(bundles("resnet18"), "generic2")
+    assert error(worker.prove([0]), reference(bundles("resnet18"), "generic2")) > 8 * envelope(
+        bundles("resnet18"), "generic2"
+    )
 
 
 def test_every_tenth_output_is_wrong_in_a_block(faulty, bundles):
     worker = faulty("every_tenth")
-    truth, bound = reference(bundles("resnet18"), "generic1"), 8 * envelope(bundles("resnet18"), "generic1")
-    wrong = [not error(worker.measure([i % 2 for i in range(10)], check=check, head=0)[1], truth) <= bound for check in range(10)]
+    truth, bound = (
+        reference(bundles("resnet18"), "generic1"),
+        8 * envelope(bundles("resnet18"), "generic1"),
+    )
+    wrong = [
+        not error(worker.measure([i % 2 for i in range(10)], check=check, head=0)[1], truth)
+        <= bound
+        for check in range(10)
+    ]
     assert wrong == [False] * 9 + [True]
 
 
-@pytest.mark.parametrize(("fault", "expected"), [("wrong_dtype", (np.float64, (2, 1000))), ("wrong_shape", (np.float32, (1, 2, 1000)))])
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [("wrong_dtype", (np.float64, (2, 1000))), ("wrong_shape", (np.float32, (1, 2, 1000)))],
+)
 def test_dtype_and_shape_are_passed_on_as_the_level_gives_them(fault, expected, faulty):
     output = faulty(fault).prove([0])["0/output"]
     assert (output.dtype, output.shape) == expected
@@ -256,7 +368,16 @@ def test_an_unknown_fault_is_refused(faulty):
 
 def test_every_fault_of_the_capture_is_planted_here():
     text = (ROOT / "src" / "capture" / "faults.py").read_text()
-    inside = text[text.index("FAULTS: dict"):text.index("POWER =")]
-    names = {line.split('"')[i] for line in inside.splitlines()[1:] for i in range(1, line.count('"'), 2)}
+    inside = text[text.index("FAULTS: dict") : text.index("POWER =")]
+    names = {
+        line.split('"')[i] for line in inside.splitlines()[1:] for i in range(1, line.count('"'), 2)
+    }
     not_in_resnet = {"ln_beta_zero", "dropout_train_mode"}
-    assert names - {"BatchNorm", "LayerNorm", "running_mean", "running_var", "bias", "weight"} - not_in_resnet == set(NETWORK_FAULTS)
+    assert names - {
+        "BatchNorm",
+        "LayerNorm",
+        "running_mean",
+        "running_var",
+        "bias",
+        "weight",
+    } - not_in_resnet == set(NETWORK_FAULTS)

@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No sound level is accused: every level of the tree on two networks and as many weights as two seeds give (bench/false_accusations.py has more of both, ResNets among them)."""
+"""No sound level is accused: every level of the tree on two networks and as many weights as two
+seeds give (bench/false_accusations.py has more of both, ResNets among them)."""
+
 import pytest
 from client import ROOT, compare
 
 
-@pytest.mark.parametrize("case", [(f"{ROOT / 'tests/levels/networks.py'}:strided_network",), ("mnist_convnet", "--threads", "1")], ids=["residual", "mnist_convnet"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (f"{ROOT / 'tests/levels/networks.py'}:strided_network",),
+        ("mnist_convnet", "--threads", "1"),
+    ],
+    ids=["residual", "mnist_convnet"],
+)
 def test_no_sound_level_is_accused(tmp_path, case):
     rows = compare(tmp_path, *case, "--weight-sets", "4", "--restarts", "1", "--budget", "1s")
-    assert {name: (row["state"], row["reason"]) for name, row in rows.items() if row["state"] != "measured"} == {}
+    assert {
+        name: (row["state"], row["reason"])
+        for name, row in rows.items()
+        if row["state"] != "measured"
+    } == {}
     for name, row in rows.items():
-        equal = ("equal", "equal_looser") if name == "mnn" else ("equal",)  # mnn adds up in another order, which its level.json declares
-        assert row["harness"] or (row["proof"]["verdict"] in equal and not row["proof"]["weak"]), name
+        # mnn adds up in another order, which its level.json declares
+        equal = ("equal", "equal_looser") if name == "mnn" else ("equal",)
+        assert row["harness"] or (row["proof"]["verdict"] in equal and not row["proof"]["weak"]), (
+            name
+        )

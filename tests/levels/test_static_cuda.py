@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The level static on CUDA. Without a device: its programs with the kit for CUDA in host memory, where kernels, convolutions and products are loops and a graph is a list of
-calls, against float64 and eager; the same kit compiled by nvcc and linked with NVIDIA's libraries. With one (marker gpu): the programs themselves."""
+"""The level static on CUDA. Without a device: its programs with the kit for CUDA in host memory,
+where kernels, convolutions and products are loops and a graph is a list of calls, against float64
+and eager; the same kit compiled by nvcc and linked with NVIDIA's libraries. With one (marker gpu):
+the programs themselves."""
+
 from __future__ import annotations
 
 import json
@@ -30,43 +33,79 @@ def level():
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_computes_what_eager_computes_on_odd_shapes_also_when_a_recorded_graph_runs_again(name, bundles, artefacts):
+def test_computes_what_eager_computes_on_odd_shapes_also_when_a_recorded_graph_runs_again(
+    name, bundles, artefacts
+):
     bundle = bundles(name)
     with Worker(HOST, bundle, artefacts(HOST, name)) as worker:
         worker.load()
         for weights in ("generic1", "timed"):
             worker.ask("weights", weights=weights)
             truth, bound = reference(bundle, weights), bounds(bundle, weights)
-            for indices in ([0], [1, 0]):  # the first of all runs goes call by call, the second is recorded, all others are recordings
+            # the first of all runs goes call by call, the second is recorded, all others are
+            # recordings
+            for indices in (
+                [0],
+                [1, 0],
+            ):
                 found = worker.prove(indices)
-                wrong = {key: (off, bound[key.split("/")[1]]) for key, value in found.items() if not (off := error({key: value}, truth)) <= bound[key.split("/")[1]]}
-                assert len(found) == len(indices) * len(bound) and not wrong, (weights, indices, wrong)
+                wrong = {
+                    key: (off, bound[key.split("/")[1]])
+                    for key, value in found.items()
+                    if not (off := error({key: value}, truth)) <= bound[key.split("/")[1]]
+                }
+                assert len(found) == len(indices) * len(bound) and not wrong, (
+                    weights,
+                    indices,
+                    wrong,
+                )
         assert worker.ask("report")["facts"]["library"] == "loops in host memory"
 
 
-def test_a_network_lies_channels_last_and_takes_batch_norm_sum_and_activation_into_its_convolutions(artefacts):
+def test_a_network_lies_channels_last_and_takes_batch_norm_sum_and_activation_into_its_convolutions(
+    artefacts,
+):
     folder = artefacts(HOST, "residual_operations") / "program"
     stages = "".join(path.read_text() for path in sorted((folder / "stages").iterdir()))
     plan = (folder / "plan.hpp").read_text()
     assert "blocked" not in plan and plan.count("Layout::channels_last") > 5
-    assert not re.search(r"winograd_|direct_", stages) and re.search(r"convolution\(p, (?:.|\n)*?\.then = \{plus\(v::\w+\), relu\(\)\}", stages)
+    assert not re.search(r"winograd_|direct_", stages) and re.search(
+        r"convolution\(p, (?:.|\n)*?\.then = \{plus\(v::\w+\), relu\(\)\}", stages
+    )
     kit = {path.name for path in folder.glob("kit*/**/*")}
-    assert {"libraries.cpp", "graph.cu", "device.cu", "elementwise.cu"} <= kit and not any("_host" in name or "winograd" in name for name in kit)
+    assert {"libraries.cpp", "graph.cu", "device.cu", "elementwise.cu"} <= kit and not any(
+        "_host" in name or "winograd" in name for name in kit
+    )
 
 
 def test_adam_begins_where_a_recorded_graph_of_sgd_was_run_and_is_that_of_eager(trained):  # noqa: F811
     train.test_four_steps_of_the_optimiser_are_those_of_eager(SGD, trained)
     train.test_four_steps_of_the_optimiser_are_those_of_eager(ADAMW, trained)
-    train.test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(999, True, ADAM, trained)
+    train.test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
+        999, True, ADAM, trained
+    )
 
 
-@pytest.mark.parametrize("name", ["convolutions", "poolings", "norms", "activations", "products", "tokens", "fire"])
+@pytest.mark.parametrize(
+    "name", ["convolutions", "poolings", "norms", "activations", "products", "tokens", "fire"]
+)
 def test_two_steps_of_families_of_operations_are_those_of_eager(name, trained):  # noqa: F811
     train.test_two_steps_of_every_family_of_operations_are_those_of_eager(name, trained)
 
 
-@pytest.mark.parametrize("changed", [{"nesterov": True}, {"momentum": 0.0}, {"dampening": 0.3, "schedule": {"name": "step", "every": 2, "gamma": 0.5}}], ids=str)
-def test_four_steps_of_the_optimiser_are_those_of_eager_though_the_second_was_recorded(changed, trained):  # noqa: F811
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"nesterov": True},
+        {"momentum": 0.0},
+        {"dampening": 0.3, "schedule": {"name": "step", "every": 2, "gamma": 0.5}},
+    ],
+    ids=str,
+)
+def test_four_steps_of_the_optimiser_are_those_of_eager_though_the_second_was_recorded(
+    changed,
+    trained,  # noqa: F811
+):
     train.test_four_steps_of_the_optimiser_are_those_of_eager(SGD | changed, trained)
 
 
@@ -80,11 +119,19 @@ def test_dropout_draws_anew_in_every_run_of_a_recorded_step_and_can_be_switched(
     assert train.losses(worker, [0]) == off[:1] and len(set(off)) == 1 and len({*on, *off}) == 4
 
 
-test_the_first_momentum_without_decay_is_the_gradient = train.test_the_first_momentum_without_decay_is_the_gradient
-test_a_frozen_parameter_stays_and_has_no_momentum = train.test_a_frozen_parameter_stays_and_has_no_momentum
-test_a_state_that_is_put_back_gives_the_same_steps = train.test_a_state_that_is_put_back_gives_the_same_steps
+test_the_first_momentum_without_decay_is_the_gradient = (
+    train.test_the_first_momentum_without_decay_is_the_gradient
+)
+test_a_frozen_parameter_stays_and_has_no_momentum = (
+    train.test_a_frozen_parameter_stays_and_has_no_momentum
+)
+test_a_state_that_is_put_back_gives_the_same_steps = (
+    train.test_a_state_that_is_put_back_gives_the_same_steps
+)
 test_other_weights_start_afresh = train.test_other_weights_start_afresh
-test_profile_splits_steps_into_phases_and_they_count = train.test_profile_splits_steps_into_phases_and_they_count
+test_profile_splits_steps_into_phases_and_they_count = (
+    train.test_profile_splits_steps_into_phases_and_they_count
+)
 
 
 def on_cuda(bundle: Path, to: Path, precision: str = "fp32") -> Path:
@@ -96,22 +143,45 @@ def on_cuda(bundle: Path, to: Path, precision: str = "fp32") -> Path:
     return to
 
 
-@pytest.mark.parametrize(("name", "precision"), [("residual_operations", "fp32"), ("mnist", "tf32")])
-def test_compiles_for_a_device_and_is_unavailable_where_there_is_none(name, precision, bundles, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "precision"), [("residual_operations", "fp32"), ("mnist", "tf32")]
+)
+def test_compiles_for_a_device_and_is_unavailable_where_there_is_none(
+    name, precision, bundles, tmp_path
+):
     bundle, cache = on_cuda(bundles(name), tmp_path / "bundle", precision), tmp_path / "cache"
     cache.mkdir()
     answer = prepare("static", bundle, cache)
     if not answer["ok"]:  # no toolkit: what is missing is said
-        assert answer["code"] == "unavailable" and re.search(r"nvcc|CUDA|cudnn", answer["what"]) and answer["hint"]
+        assert (
+            answer["code"] == "unavailable"
+            and re.search(r"nvcc|CUDA|cudnn", answer["what"])
+            and answer["hint"]
+        )
         pytest.skip(answer["what"])
-    needed = subprocess.run(["ldd", cache / "network.so"], capture_output=True, text=True, check=True).stdout
-    assert all(re.search(rf"lib{name}\.so\.\d+ => /", needed) for name in ("cudart", "cudnn", "cublasLt")) and "not found" not in needed and "torch" not in needed
-    assert ("p.allow_tf32();" in (cache / "program" / "program.cpp").read_text()) == (precision == "tf32")
+    needed = subprocess.run(
+        ["ldd", cache / "network.so"], capture_output=True, text=True, check=True
+    ).stdout
+    assert (
+        all(
+            re.search(rf"lib{name}\.so\.\d+ => /", needed)
+            for name in ("cudart", "cudnn", "cublasLt")
+        )
+        and "not found" not in needed
+        and "torch" not in needed
+    )
+    assert ("p.allow_tf32();" in (cache / "program" / "program.cpp").read_text()) == (
+        precision == "tf32"
+    )
     if not NO_CUDA_DEVICE:
         return
     with Worker("static", bundle, cache) as worker, pytest.raises(Failed) as failed:
         worker.load(device="cuda")
-    assert failed.value.code == "unavailable" and "cudaError" in failed.value.what and "--device cpu" in failed.value.hint
+    assert (
+        failed.value.code == "unavailable"
+        and "cudaError" in failed.value.what
+        and "--device cpu" in failed.value.hint
+    )
 
 
 def test_a_training_step_compiles_for_a_device(made, tmp_path):  # noqa: F811

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sweep with real levels, proven lightly away from its corners: faults that only some points of the grid have."""
+"""A sweep with real levels, proven lightly away from its corners: faults that only some points of
+the grid have."""
+
 from __future__ import annotations
 
 import json
@@ -27,14 +29,57 @@ def sweep(folder: Path, mode: str) -> tuple[dict[tuple[str, int, int], dict], st
     network = {"infer": "strided_network", "train": "residual_network"}[mode]
     levels = plant(folder / "levels", [fault for fault, (of, _) in FAULTS.items() if of == mode])
     names = sorted(path.name for path in levels.iterdir())
-    environment = os.environ | {"STRATA_ROOT": str(ROOT), "XDG_DATA_HOME": str(folder), "STRATA_PYTHON": preloaded.PYTHON, "OMP_WAIT_POLICY": "PASSIVE",
-                                "STRATA_LEVEL_PATH": str(levels)} | preloaded.interpreter()
-    done = subprocess.run([str(PROGRAM), "sweep", f"{ROOT / 'tests/levels/networks.py'}:{network}", "--mode", mode, "--levels", ",".join(["eager", *names]), "--threads", "1",
-                           "--batch", ",".join(map(str, BATCHES)), "--size", ",".join(map(str, SIZES)), "--restarts", "1", "--point-time", "1s", "--order-seed", "1", "--format", "json"],
-                          env=environment, cwd=folder, capture_output=True, text=True, timeout=900)
+    environment = (
+        os.environ
+        | {
+            "STRATA_ROOT": str(ROOT),
+            "XDG_DATA_HOME": str(folder),
+            "STRATA_PYTHON": preloaded.PYTHON,
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "STRATA_LEVEL_PATH": str(levels),
+        }
+        | preloaded.interpreter()
+    )
+    done = subprocess.run(
+        [
+            str(PROGRAM),
+            "sweep",
+            f"{ROOT / 'tests/levels/networks.py'}:{network}",
+            "--mode",
+            mode,
+            "--levels",
+            ",".join(["eager", *names]),
+            "--threads",
+            "1",
+            "--batch",
+            ",".join(map(str, BATCHES)),
+            "--size",
+            ",".join(map(str, SIZES)),
+            "--restarts",
+            "1",
+            "--point-time",
+            "1s",
+            "--order-seed",
+            "1",
+            "--format",
+            "json",
+        ],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert done.stdout, done.stderr[-3000:]
-    items = {item["id"]: item for section in json.loads(done.stdout)["sections"] for item in section["items"] if "id" in item}
-    return {(row["level"], int(row["batch"]), int(row["size"])): row for row in items["points"]["rows"]}, done.stderr
+    items = {
+        item["id"]: item
+        for section in json.loads(done.stdout)["sections"]
+        for item in section["items"]
+        if "id" in item
+    }
+    return {
+        (row["level"], int(row["batch"]), int(row["size"])): row for row in items["points"]["rows"]
+    }, done.stderr
 
 
 @pytest.fixture(scope="module", params=["infer", "train"])
@@ -58,5 +103,6 @@ def test_a_fault_is_found_at_every_point_that_has_it_and_at_no_other(swept):
 
 def test_the_sound_level_is_measured_everywhere(swept):
     _, rows = swept
-    assert {rows["eager", batch, size]["state"] for batch in BATCHES for size in SIZES} == {"measured"}
-
+    assert {rows["eager", batch, size]["state"] for batch in BATCHES for size in SIZES} == {
+        "measured"
+    }

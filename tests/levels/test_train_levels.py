@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training levels in Python as the driver meets them: a step against the float64 reference, the optimiser against its formula, dropout, and that every planted fault shows."""
+"""Training levels in Python as the driver meets them: a step against the float64 reference, the
+optimiser against its formula, dropout, and that every planted fault shows."""
+
 from __future__ import annotations
 
 import json
@@ -15,13 +17,30 @@ from training import PROBE, about, gradients, load_state, probe, sgd, state, ste
 
 LEVELS = ("eager", "compile", "eager@channels_last", "eager@fused")
 SETS = ("timed", "probe1", "probe2")
-INFLATED = {"name": "sgd", "lr": 0.1, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.1, "nesterov": False, "schedule": None}
-INFLATED_ADAM = {"name": "adam", "lr": 0.1, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.1, "schedule": None}
+INFLATED = {
+    "name": "sgd",
+    "lr": 0.1,
+    "momentum": 0.9,
+    "dampening": 0.0,
+    "weight_decay": 0.1,
+    "nesterov": False,
+    "schedule": None,
+}
+INFLATED_ADAM = {
+    "name": "adam",
+    "lr": 0.1,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.1,
+    "schedule": None,
+}
 
 
 @pytest.fixture(scope="module")
 def running(bundles, tmp_path_factory):
-    """running(level or level@variant, bundle name) -> (worker, its answer to load), kept for the tests of this file."""
+    """running(level or level@variant, bundle name) -> (worker, its answer to load), kept for the
+    tests of this file."""
     workers: dict[tuple[str, str], tuple[Worker, dict]] = {}
     cache = tmp_path_factory.mktemp("cache")
 
@@ -46,8 +65,19 @@ def tiny(request, running) -> Worker:
     return worker
 
 
-@pytest.mark.parametrize(("level", "name"), [*((level, "train_tiny") for level in LEVELS), ("eager", "train_mnist"), ("eager@channels_last", "train_mnist"), ("compile@channels_last", "train_mnist")])  # compiling takes long
-def test_loss_gradients_and_statistics_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):
+# compiling takes long
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        *((level, "train_tiny") for level in LEVELS),
+        ("eager", "train_mnist"),
+        ("eager@channels_last", "train_mnist"),
+        ("compile@channels_last", "train_mnist"),
+    ],
+)
+def test_loss_gradients_and_statistics_lie_in_the_envelope_for_every_weight_set(
+    level, name, bundles, running
+):
     worker, _ = running(level, name)
     for weights in (*SETS, "timed"):  # and back again
         times = times_bound(probe(worker, weights), bundles(name), weights)
@@ -60,22 +90,49 @@ def test_a_step_moves_the_weights_by_the_rate_times_the_buffer(tiny, bundles):
     before = load_file(bundles("train_tiny") / "weights" / "probe1.safetensors")
     for name, v in gradients(after).items():
         wanted = before[name].astype(np.float64) - v
-        assert np.abs(after[f"weight:{name}"] - wanted).max() <= 2.0**-23 * np.abs(np.stack([before[name], wanted])).max(), name
+        assert (
+            np.abs(after[f"weight:{name}"] - wanted).max()
+            <= 2.0**-23 * np.abs(np.stack([before[name], wanted])).max()
+        ), name
 
 
-@pytest.mark.parametrize("changed", [{}, {"weight_decay": 0.0}, {"momentum": 0.0}, {"dampening": 0.5}, {"nesterov": True}, {"lr": 0.2}, {"schedule": {"name": "step", "every": 3, "gamma": 0.5}}], ids=str)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"weight_decay": 0.0},
+        {"momentum": 0.0},
+        {"dampening": 0.5},
+        {"nesterov": True},
+        {"lr": 0.2},
+        {"schedule": {"name": "step", "every": 3, "gamma": 0.5}},
+    ],
+    ids=str,
+)
 def test_the_optimiser_follows_its_formula_with_and_without_buffers(changed, tiny):
     optimiser = INFLATED | changed
     fresh = {k: v for k, v in state(tiny)[0].items() if k.startswith("weight:")}
     generator = np.random.default_rng(1)
     names = gradients(state_after_probe(tiny, fresh))
-    held = fresh | {f"momentum:{k}": generator.normal(size=v.shape).astype(np.float32) for k, v in names.items()}
+    held = fresh | {
+        f"momentum:{k}": generator.normal(size=v.shape).astype(np.float32) for k, v in names.items()
+    }
     for before in [fresh] + ([held] if optimiser["momentum"] else []):
         rate = optimiser["lr"] * (0.5 if optimiser["schedule"] else 1)
         assert step_error(tiny, before, optimiser, 4, rate) < 1e-5
 
 
-@pytest.mark.parametrize("changed", [{}, {"weight_decay": 0.0}, {"beta1": 0.5, "beta2": 0.9}, {"eps": 0.1}, {"schedule": {"name": "step", "every": 3, "gamma": 0.5}}], ids=str)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"weight_decay": 0.0},
+        {"beta1": 0.5, "beta2": 0.9},
+        {"eps": 0.1},
+        {"schedule": {"name": "step", "every": 3, "gamma": 0.5}},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["adam", "adamw"])
 def test_adam_follows_its_formula_from_its_first_step_and_from_later_ones(name, changed, tiny):
     optimiser = INFLATED_ADAM | {"name": name} | changed
@@ -104,13 +161,30 @@ def test_state_can_be_taken_and_given_back_whole(tiny):
     assert not np.array_equal(state(tiny)[0]["weight:7.weight"], before["weight:7.weight"])
     load_state(tiny, before, 2)
     again, answer = state(tiny)
-    assert answer["step"] == 2 and set(again) == set(before) and all(np.array_equal(again[k], before[k]) for k in before)
-    load_state(tiny, {k: v for k, v in before.items() if not k.endswith("7.bias") or k.startswith("weight:")}, 5)
+    assert (
+        answer["step"] == 2
+        and set(again) == set(before)
+        and all(np.array_equal(again[k], before[k]) for k in before)
+    )
+    load_state(
+        tiny,
+        {k: v for k, v in before.items() if not k.endswith("7.bias") or k.startswith("weight:")},
+        5,
+    )
     partly, answer = state(tiny)
     assert answer["step"] == 5 and set(before) - set(partly) == {"momentum:7.bias"}
 
 
-@pytest.mark.parametrize(("schedule", "rates"), [({"name": "step", "every": 2, "gamma": 0.1}, [0.1, 0.1, 0.01, 0.01]), ({"name": "cosine", "steps": 4}, [0.1 * (1 + math.cos(math.pi * n / 4)) / 2 for n in range(4)])])
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        ({"name": "step", "every": 2, "gamma": 0.1}, [0.1, 0.1, 0.01, 0.01]),
+        (
+            {"name": "cosine", "steps": 4},
+            [0.1 * (1 + math.cos(math.pi * n / 4)) / 2 for n in range(4)],
+        ),
+    ],
+)
 def test_a_schedule_is_followed_step_by_step(schedule, rates, tiny):
     optimiser = INFLATED | {"schedule": schedule, "momentum": 0.0}
     tiny.ask("set_optimiser", optimiser=optimiser)
@@ -122,7 +196,9 @@ def test_a_schedule_is_followed_step_by_step(schedule, rates, tiny):
         gradient = gradients(state_after_probe(tiny, before))
         wanted = sgd(before, gradient, optimiser, rate)
         name = "weight:7.bias"
-        assert np.allclose(after[name] - before[name], wanted[name] - before[name], rtol=1e-4, atol=1e-7)
+        assert np.allclose(
+            after[name] - before[name], wanted[name] - before[name], rtol=1e-4, atol=1e-7
+        )
         tiny.ask("set_optimiser", optimiser=optimiser)
         load_state(tiny, after, n + 1)
 
@@ -185,39 +261,80 @@ def test_a_block_of_steps_trains_and_gives_the_loss_that_was_asked_for(tiny):
     before, _ = state(tiny)
     warm = tiny.ask("warm_up", iterations=2, min_ns=0)
     answer, losses = tiny.measure([2, 0, 3], check=1, head=2)
-    assert warm["first_ns"] > 0 and len(answer["wall_ns"]) == 3 and all(0 < a <= b for a, b in zip(answer["latency_ns"], answer["wall_ns"]))
-    assert list(losses) == ["0/loss"] and losses["0/loss"].dtype == np.float32 and np.isfinite(losses["0/loss"])
+    assert (
+        warm["first_ns"] > 0
+        and len(answer["wall_ns"]) == 3
+        and all(0 < a <= b for a, b in zip(answer["latency_ns"], answer["wall_ns"]))
+    )
+    assert (
+        list(losses) == ["0/loss"]
+        and losses["0/loss"].dtype == np.float32
+        and np.isfinite(losses["0/loss"])
+    )
     after, answer = state(tiny)
-    assert answer["step"] == 7 and not np.array_equal(before["weight:7.weight"], after["weight:7.weight"])
+    assert answer["step"] == 7 and not np.array_equal(
+        before["weight:7.weight"], after["weight:7.weight"]
+    )
 
 
 def test_a_profile_has_one_time_a_phase_and_iteration(tiny):
     before = state(tiny)[1]["step"]
     answer = tiny.ask("profile", iterations=3, indices=[0, 1, 2])
     joined = {name for names in answer.get("joined", {}).values() for name in names}
-    assert set(answer["phases"]) | joined == {"input", "to_device", "forward", "loss", "backward", "update"}
-    assert all(len(times) == 3 and all(t >= 0 for t in times) for times in answer["phases"].values())
+    assert set(answer["phases"]) | joined == {
+        "input",
+        "to_device",
+        "forward",
+        "loss",
+        "backward",
+        "update",
+    }
+    assert all(
+        len(times) == 3 and all(t >= 0 for t in times) for times in answer["phases"].values()
+    )
     assert min(min(answer["phases"][p]) for p in ("forward", "backward", "update")) > 0
     assert state(tiny)[1]["step"] == before + 3
 
 
 def test_reports_how_it_trains(running):
-    for level, expected in (("eager", {"optimiser": "loop", "layout": "contiguous", "graph": "none"}), ("eager@fused", {"optimiser": "fused"}), ("eager@channels_last", {"layout": "channels_last"}),
-                            ("compile", {"optimiser": "loop", "graph": "compiled", "graph_breaks": 0})):
+    for level, expected in (
+        ("eager", {"optimiser": "loop", "layout": "contiguous", "graph": "none"}),
+        ("eager@fused", {"optimiser": "fused"}),
+        ("eager@channels_last", {"layout": "channels_last"}),
+        ("compile", {"optimiser": "loop", "graph": "compiled", "graph_breaks": 0}),
+    ):
         worker, loaded = running(level, "train_tiny")
-        assert expected.items() <= loaded["settings"].items() and loaded["settings"]["inference_mode"] is False
-        assert {"set_labels", "set_mode", "set_optimiser", "state", "load_state", "profile", "data", "steps", "evaluate"} <= set(worker.ask("hello")["ops"])
-    assert loaded["settings"]["compile"]["guards"] > 0 and loaded["settings"]["compile"]["graphs"] == 1
+        assert (
+            expected.items() <= loaded["settings"].items()
+            and loaded["settings"]["inference_mode"] is False
+        )
+        assert {
+            "set_labels",
+            "set_mode",
+            "set_optimiser",
+            "state",
+            "load_state",
+            "profile",
+            "data",
+            "steps",
+            "evaluate",
+        } <= set(worker.ask("hello")["ops"])
+    assert (
+        loaded["settings"]["compile"]["guards"] > 0 and loaded["settings"]["compile"]["graphs"] == 1
+    )
 
 
-# ---------------------------------------------------------------------------------------------------- planted faults
+# --------------------------------------------------------------------------------- planted faults
+
 
 @pytest.fixture(scope="module")
 def faulty(bundles, tmp_path_factory):
     """faulty(name): one worker of faulty_eager, loaded anew with that fault."""
     choice = tmp_path_factory.mktemp("fault") / "fault"
     choice.write_text("none")
-    with Worker("faulty_eager", bundles("train_tiny"), threads=1, STRATA_FAULT=f"@{choice}") as worker:
+    with Worker(
+        "faulty_eager", bundles("train_tiny"), threads=1, STRATA_FAULT=f"@{choice}"
+    ) as worker:
 
         def get(fault: str) -> Worker:
             worker.ask("unload")
@@ -231,14 +348,31 @@ def faulty(bundles, tmp_path_factory):
 def test_without_a_fault_it_passes(faulty, bundles):
     worker = faulty("none")
     for weights in SETS:
-        assert max(times_bound(probe(worker, weights), bundles("train_tiny"), weights).values()) <= 1
+        assert (
+            max(times_bound(probe(worker, weights), bundles("train_tiny"), weights).values()) <= 1
+        )
 
 
-@pytest.mark.parametrize(("fault", "kinds"), [
-    ("relu_dropped", {"loss", "grad"}), ("labels_off_by_one", {"loss", "grad"}), ("shortcut_backward", {"grad"}), ("bn_eval", {"loss", "grad", "stat"}), ("bias_skipped", {"grad"}),
-    ("bn_biased_variance", {"stat"}), ("label_smoothing", {"loss", "grad"}), ("bf16", {"grad"}), ("loss_summed", {"loss", "grad"}), ("shortcut_dropped", {"loss", "grad"}),
-    ("wrong_seed", {"loss", "grad"}), ("other_batch", {"loss", "grad"}), ("un_normalised_input", {"grad"}), ("dropout_always", {"loss", "grad"}), ("constant_loss", {"loss"}),
-])
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        ("relu_dropped", {"loss", "grad"}),
+        ("labels_off_by_one", {"loss", "grad"}),
+        ("shortcut_backward", {"grad"}),
+        ("bn_eval", {"loss", "grad", "stat"}),
+        ("bias_skipped", {"grad"}),
+        ("bn_biased_variance", {"stat"}),
+        ("label_smoothing", {"loss", "grad"}),
+        ("bf16", {"grad"}),
+        ("loss_summed", {"loss", "grad"}),
+        ("shortcut_dropped", {"loss", "grad"}),
+        ("wrong_seed", {"loss", "grad"}),
+        ("other_batch", {"loss", "grad"}),
+        ("un_normalised_input", {"grad"}),
+        ("dropout_always", {"loss", "grad"}),
+        ("constant_loss", {"loss"}),
+    ],
+)
 def test_a_fault_of_the_step_shows_by_ten_bounds_where_it_should(fault, kinds, faulty, bundles):
     times = times_bound(probe(faulty(fault), "probe1"), bundles("train_tiny"), "probe1")
     for kind in kinds:
@@ -247,8 +381,12 @@ def test_a_fault_of_the_step_shows_by_ten_bounds_where_it_should(fault, kinds, f
 
 def test_every_fault_of_a_training_step_is_planted_here():
     text = (ROOT / "src" / "capture" / "train_faults.py").read_text()
-    inside = text[text.index("TRAIN_FAULTS: dict"):text.index("IN_FLOAT32 =")]
-    marks = [mark for mark in test_a_fault_of_the_step_shows_by_ten_bounds_where_it_should.pytestmark if mark.name == "parametrize"]
+    inside = text[text.index("TRAIN_FAULTS: dict") : text.index("IN_FLOAT32 =")]
+    marks = [
+        mark
+        for mark in test_a_fault_of_the_step_shows_by_ten_bounds_where_it_should.pytestmark
+        if mark.name == "parametrize"
+    ]
     planted = {fault for fault, _ in marks[0].args[1]}
     names = set(inside.split('"')[1::2])
     assert len(names) >= 9 and names <= planted
@@ -262,10 +400,21 @@ def test_biases_that_are_skipped_have_a_gradient_of_zero(faulty):
 def test_weights_that_are_baked_in_show_in_the_second_set(faulty, bundles):
     worker = faulty("baked_weights")
     assert max(times_bound(probe(worker, "probe1"), bundles("train_tiny"), "probe1").values()) <= 1
-    assert max(times_bound(probe(worker, "probe2"), bundles("train_tiny"), "probe2").values()) > 1000
+    assert (
+        max(times_bound(probe(worker, "probe2"), bundles("train_tiny"), "probe2").values()) > 1000
+    )
 
 
-@pytest.mark.parametrize(("fault", "changed"), [("no_momentum", {}), ("no_weight_decay", {}), ("no_dampening", {"dampening": 0.5}), ("no_nesterov", {"nesterov": True}), ("rate_off", {})])
+@pytest.mark.parametrize(
+    ("fault", "changed"),
+    [
+        ("no_momentum", {}),
+        ("no_weight_decay", {}),
+        ("no_dampening", {"dampening": 0.5}),
+        ("no_nesterov", {"nesterov": True}),
+        ("rate_off", {}),
+    ],
+)
 def test_a_fault_of_the_optimiser_shows_against_its_formula(fault, changed, faulty):
     optimiser = INFLATED | changed
     worker = faulty("none")
@@ -291,8 +440,14 @@ def test_a_schedule_inside_the_loop_shows_without_loading_again(faulty):
         before, answer = state(worker)
         worker.prove([3])
         after, _ = state(worker)
-        v, w = after["momentum:7.bias"].astype(np.float64), before["weight:7.bias"].astype(np.float64)
-        off = np.abs(after["weight:7.bias"] - (w - answer["lr"] * v)).max() / np.abs(answer["lr"] * v).max()
+        v, w = (
+            after["momentum:7.bias"].astype(np.float64),
+            before["weight:7.bias"].astype(np.float64),
+        )
+        off = (
+            np.abs(after["weight:7.bias"] - (w - answer["lr"] * v)).max()
+            / np.abs(answer["lr"] * v).max()
+        )
         assert (off > 1e-3) == wrong, fault
 
 
@@ -316,7 +471,9 @@ def test_stale_labels_and_inputs_show_in_the_second_loss(faulty):
     wanted = losses(truth)
     for fault in ("stale_labels", "stale_input"):
         found = losses(faulty(fault))
-        assert found["0/loss"] == wanted["0/loss"] and abs(found["1/loss"] - wanted["1/loss"]) > 1e-3
+        assert (
+            found["0/loss"] == wanted["0/loss"] and abs(found["1/loss"] - wanted["1/loss"]) > 1e-3
+        )
 
 
 def test_dropout_that_never_drops_shows(faulty):
@@ -327,22 +484,36 @@ def test_dropout_that_never_drops_shows(faulty):
 
 
 def test_a_training_fault_is_refused_in_a_case_of_inference(bundles):
-    with Worker("faulty_eager", bundles("in_place"), threads=1, STRATA_FAULT="bn_eval") as worker, pytest.raises(Failed, match="STRATA_FAULT is 'bn_eval'"):
+    with (
+        Worker("faulty_eager", bundles("in_place"), threads=1, STRATA_FAULT="bn_eval") as worker,
+        pytest.raises(Failed, match="STRATA_FAULT is 'bn_eval'"),
+    ):
         worker.load()
 
 
-# ---------------------------------------------------------------------------------------------------- variants of inference, and what the compiler did
+# ----------------------------------------------- variants of inference, and what the compiler did
 
-@pytest.mark.parametrize("level", ["eager@channels_last", "compile@channels_last", "compile@freezing", "compile@max-autotune"])
+
+@pytest.mark.parametrize(
+    "level",
+    ["eager@channels_last", "compile@channels_last", "compile@freezing", "compile@max-autotune"],
+)
 def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, running):
     from test_python_levels import envelope, error, reference
 
     worker, loaded = running(level, "in_place")
-    told = {"eager@channels_last": {"layout": "channels_last"}, "compile@channels_last": {"layout": "channels_last", "graph": "compiled"}, "compile@freezing": {"freezing": True}, "compile@max-autotune": {"autotune": True, "freezing": False}}[level]
+    told = {
+        "eager@channels_last": {"layout": "channels_last"},
+        "compile@channels_last": {"layout": "channels_last", "graph": "compiled"},
+        "compile@freezing": {"freezing": True},
+        "compile@max-autotune": {"autotune": True, "freezing": False},
+    }[level]
     assert told.items() <= loaded["settings"].items()
     for weights in ("timed", "generic1", "generic2"):
         worker.ask("weights", weights=weights)
-        assert error(worker.prove([0, 1]), reference(bundles("in_place"), weights)) <= 8 * envelope(bundles("in_place"), weights)
+        assert error(worker.prove([0, 1]), reference(bundles("in_place"), weights)) <= 8 * envelope(
+            bundles("in_place"), weights
+        )
     if level != "compile@freezing":
         assert worker.ask("read_weights")["sha256"]
         return
@@ -351,11 +522,21 @@ def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, runn
     assert failure.value.code == "unsupported"
 
 
-@pytest.mark.parametrize(("level", "bundle", "what"), [("eager@turbo", "in_place", "no variant turbo"), ("eager@fused", "in_place", "eager@fused has no mode infer"),
-                                                        ("eager@cudagraph", "in_place", "eager@cudagraph has no device cpu"), ("compile@freezing", "train_tiny", "compile@freezing has no mode train")])
+@pytest.mark.parametrize(
+    ("level", "bundle", "what"),
+    [
+        ("eager@turbo", "in_place", "no variant turbo"),
+        ("eager@fused", "in_place", "eager@fused has no mode infer"),
+        ("eager@cudagraph", "in_place", "eager@cudagraph has no device cpu"),
+        ("compile@freezing", "train_tiny", "compile@freezing has no mode train"),
+    ],
+)
 def test_a_variant_beyond_level_json_is_unsupported(level, bundle, what, bundles):
     plain, _, variant = level.partition("@")
-    with Worker(plain, bundles(bundle), threads=1, variant=variant) as worker, pytest.raises(Failed, match=what) as failure:
+    with (
+        Worker(plain, bundles(bundle), threads=1, variant=variant) as worker,
+        pytest.raises(Failed, match=what) as failure,
+    ):
         worker.load()
     assert failure.value.code == "unsupported" and failure.value.hint.startswith("it has: ")
 
@@ -365,5 +546,9 @@ def test_graph_breaks_are_told_with_file_and_line(bundles, running):
     found = loaded["settings"]["compile"]
     file, _, line = found["graph_breaks"][0]["where"].rpartition(":")
     source = (ROOT / "tests" / "levels" / "networks.py").read_text(encoding="utf-8").splitlines()
-    assert file.endswith("networks.py") and "if x.sum()" in source[int(line) - 1] and found["graph_breaks"][0]["reason"]
+    assert (
+        file.endswith("networks.py")
+        and "if x.sum()" in source[int(line) - 1]
+        and found["graph_breaks"][0]["reason"]
+    )
     assert found["graphs"] >= 2 and found["guards"] > 0 and json.dumps(found["recompiles"])

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny networks, and builders that go wrong, for the tests of the capture; some name lines of this file."""
+"""Tiny networks, and builders that go wrong, for the tests of the capture; some name lines of this
+file."""
+
 import torch
 from torch import nn
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script refuses, one whose dropouts are calls with numbers, one of many channels, and one of odd convolutions."""
+"""Small networks to train: BatchNorm and dropout with a keyword input, one that torch.jit.script
+refuses, one whose dropouts are calls with numbers, one of many channels, and one of odd
+convolutions."""
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 
 class Small(nn.Module):
-    """(N, 3, 8, 8) and a scale (N, 1) -> two results, the first the logits (N, 5). Its last bias is frozen."""
+    """(N, 3, 8, 8) and a scale (N, 1) -> two results, the first the logits (N, 5). Its last bias is
+    frozen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +32,8 @@ def small():
 
 
 class TwoMasks(nn.Module):
-    """(N, 3, 8, 8) -> (N, 10): the difference of two dropouts of one tensor, zero where both draw alike."""
+    """(N, 3, 8, 8) -> (N, 10): the difference of two dropouts of one tensor, zero where both draw
+    alike."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +53,8 @@ def two_masks():
 
 
 class WholeChannels(nn.Module):
-    """(N, 3) -> (N, 10): how far the pixels of channels that dropout kept or dropped whole lie apart, zero."""
+    """(N, 3) -> (N, 10): how far the pixels of channels that dropout kept or dropped whole lie
+    apart, zero."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,16 +122,31 @@ def alpha_dropout():
 
 
 def wide():
-    """(N, 3, 8, 8) -> (N, 10). Enough channels that a thread takes several blocks of them, and 1x1 convolutions that give one pixel."""
+    """(N, 3, 8, 8) -> (N, 10). Enough channels that a thread takes several blocks of them, and 1x1
+    convolutions that give one pixel."""
 
     def layer(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
-        return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+        return nn.Sequential(
+            nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+        )
 
-    return nn.Sequential(layer(3, 64, 3), nn.MaxPool2d(2), layer(64, 128, 1), layer(128, 256, 3, 2), layer(256, 128, 1, 2), layer(128, 64, 1), nn.Flatten(), nn.Linear(64, 10))
+    return nn.Sequential(
+        layer(3, 64, 3),
+        nn.MaxPool2d(2),
+        layer(64, 128, 1),
+        layer(128, 256, 3, 2),
+        layer(256, 128, 1, 2),
+        layer(128, 64, 1),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
 
 
 class Odd(nn.Module):
-    """(N, 3, 9, 7) -> (N, 5). Convolutions with biases, in groups, of single channels and along one dimension, a product of two tensors, a residual sum."""
+    """(N, 3, 9, 7) -> (N, 5). Convolutions with biases, in groups, of single channels and along one
+    dimension, a product of two tensors, a residual sum."""
 
     def __init__(self) -> None:
         super().__init__()

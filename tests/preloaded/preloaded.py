@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts Python programs that need PyTorch by forking a process that has loaded it: its imports cost three to seven seconds of CPU at every start, most of what a small
-network costs. The program itself runs as `python -m module` or `python file` would, in a session, folder and environment of its own. Where the driver starts the programs,
-it is given `forked_python` as its interpreter."""
+"""Starts Python programs that need PyTorch by forking a process that has loaded it: its imports
+cost three to seven seconds of CPU at every start, most of what a small network costs. The program
+itself runs as `python -m module` or `python file` would, in a session, folder and environment of
+its own. Where the driver starts the programs, it is given `forked_python` as its interpreter."""
+
 from __future__ import annotations
 
 import atexit
@@ -23,10 +25,28 @@ import threading
 import traceback
 from pathlib import Path
 
-READ_ON_LOADING = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}  # by libgomp, where levels set their threads themselves, and by numpy
-PYTHON = os.environ.get("STRATA_PYTHON") or sys.executable  # of the PyTorch that is tested; the tests themselves run in strata's own
-MODULES = ("torch", "torch.export", "torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.codecache", "torch.utils.flop_counter", "torchvision.models", "safetensors.torch", "onnxscript", "torch.onnx",
-           "torch.onnx._internal.exporter._core", "sklearn.datasets")
+# by libgomp, where levels set their threads themselves, and by numpy
+READ_ON_LOADING = {
+    "OMP_NUM_THREADS": "2",
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+# of the PyTorch that is tested; the tests themselves run in strata's own
+PYTHON = os.environ.get("STRATA_PYTHON") or sys.executable
+MODULES = (
+    "torch",
+    "torch.export",
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "torch._inductor.codecache",
+    "torch.utils.flop_counter",
+    "torchvision.models",
+    "safetensors.torch",
+    "onnxscript",
+    "torch.onnx",
+    "torch.onnx._internal.exporter._core",
+    "sklearn.datasets",
+)
 
 
 class Process:
@@ -38,8 +58,17 @@ class Process:
         theirs, child_output = os.pipe()
         self._status = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._status.connect(server())
-        request = {"words": words[1:], "env": env, "cwd": cwd, "cores": list(os.sched_getaffinity(0))}
-        socket.send_fds(self._status, [json.dumps(request).encode()], [child_input, child_output, stderr.fileno()])
+        request = {
+            "words": words[1:],
+            "env": env,
+            "cwd": cwd,
+            "cores": list(os.sched_getaffinity(0)),
+        }
+        socket.send_fds(
+            self._status,
+            [json.dumps(request).encode()],
+            [child_input, child_output, stderr.fileno()],
+        )
         os.close(child_input)
         os.close(child_output)
         self.stdin, self.stdout = os.fdopen(ours, "wb"), os.fdopen(theirs, "rb", buffering=0)
@@ -71,7 +100,9 @@ class Process:
                 os.kill(self.pid, signal.SIGKILL)
 
 
-def run(words: list[str], env: dict[str, str], cwd: str | Path, timeout: float) -> subprocess.CompletedProcess:
+def run(
+    words: list[str], env: dict[str, str], cwd: str | Path, timeout: float
+) -> subprocess.CompletedProcess:
     """As subprocess.run with text and both outputs captured."""
     with tempfile.TemporaryFile("w+") as errors, Process(words, env, str(cwd), errors) as process:
         process.stdin.close()
@@ -85,15 +116,20 @@ def run(words: list[str], env: dict[str, str], cwd: str | Path, timeout: float) 
 
 
 def pytest_configure(config) -> None:
-    """For a conftest.py: one server for all processes of a test session, which ends with the first of them."""
+    """For a conftest.py: one server for all processes of a test session, which ends with the first
+    of them."""
     if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="strata-preloaded-")
-        os.environ |= {"STRATA_TEST_SERVER": f"{folder}/server", "STRATA_TEST_OWNER": str(os.getpid())}
+        os.environ |= {
+            "STRATA_TEST_SERVER": f"{folder}/server",
+            "STRATA_TEST_OWNER": str(os.getpid()),
+        }
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def server() -> str:
-    """The address of the server, started on first use. Until it has loaded everything, programs wait for it."""
+    """The address of the server, started on first use. Until it has loaded everything, programs
+    wait for it."""
     address = Path(os.environ["STRATA_TEST_SERVER"])
     with open(address.with_name("lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -101,8 +137,13 @@ def server() -> str:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
                 listener.bind(str(address))
                 listener.listen(64)
-                subprocess.Popen([PYTHON, __file__, str(listener.fileno()), os.environ["STRATA_TEST_OWNER"]], pass_fds=[listener.fileno()], env=os.environ | READ_ON_LOADING,
-                                 stdin=subprocess.DEVNULL, start_new_session=True)
+                subprocess.Popen(
+                    [PYTHON, __file__, str(listener.fileno()), os.environ["STRATA_TEST_OWNER"]],
+                    pass_fds=[listener.fileno()],
+                    env=os.environ | READ_ON_LOADING,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
     return str(address)
 
 
@@ -112,16 +153,19 @@ def interpreter() -> dict[str, str]:
     return {"STRATA_PYTHON": str(Path(__file__).with_name("forked_python"))}
 
 
-# ---------------------------------------------------------------------------------------------------- in the server
+# ---------------------------------------------------------------------------------- in the server
 
 
 def serve(listener: socket.socket, owner: int) -> None:
     end = os.pidfd_open(owner)
     for name in MODULES:
-        with contextlib.suppress(ImportError):  # what an environment lacks, none of its programs imports
+        # what an environment lacks, none of its programs imports
+        with contextlib.suppress(ImportError):
             importlib.import_module(name)
     threads = len(os.listdir("/proc/self/task"))
-    assert threads == 1, f"{threads} threads, which a fork would lose: leave out the module that starts them"
+    assert threads == 1, (
+        f"{threads} threads, which a fork would lose: leave out the module that starts them"
+    )
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -137,7 +181,8 @@ def serve(listener: socket.socket, owner: int) -> None:
 
 
 def look_after(connection: socket.socket) -> None:
-    """Forks the program that the connection asks for, tells its pid, and once it has ended its exit code as subprocess gives it. It is killed if the other side goes first."""
+    """Forks the program that the connection asks for, tells its pid, and once it has ended its exit
+    code as subprocess gives it. It is killed if the other side goes first."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     message, fds, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     pid = os.fork()
@@ -167,7 +212,10 @@ def become(request: dict, fds: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     words = request["words"]
-    sys.path[:1] = [os.getcwd() if words[0] in ("-c", "-m") else os.path.dirname(words[0]), *filter(None, request["env"].get("PYTHONPATH", "").split(":"))]
+    sys.path[:1] = [
+        os.getcwd() if words[0] in ("-c", "-m") else os.path.dirname(words[0]),
+        *filter(None, request["env"].get("PYTHONPATH", "").split(":")),
+    ]
     code = 0
     try:
         if words[0] == "-c":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headless Chromium over its DevTools pipe (--remote-debugging-pipe): no package, no port, no driver program.
+"""Headless Chromium over its DevTools pipe (--remote-debugging-pipe): no package, no port, no
+driver program.
 
 Messages are JSON ended by a NUL byte; the browser reads them from fd 3 and writes them to fd 4.
 """
@@ -23,29 +24,49 @@ DEADLINE_S = 60
 
 
 def find_chromium() -> str | None:
-    return os.environ.get("STRATA_CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return os.environ.get("STRATA_CHROMIUM") or next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
 
 
 class Browser:
-    """One browser with one page. `events` keeps everything the page reported since it was opened."""
+    """One browser with one page. `events` keeps everything the page reported since it was
+    opened."""
 
     def __init__(self, program: str) -> None:
         self.profile = tempfile.TemporaryDirectory(prefix="strata-chromium-")
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
         # Above 10, so that placing them at 3 and 4 in the child overwrites neither.
-        high_in, high_out = (os.dup2(fd, 60 + i, inheritable=True) for i, fd in enumerate((theirs_in, theirs_out)))
+        high_in, high_out = (
+            os.dup2(fd, 60 + i, inheritable=True) for i, fd in enumerate((theirs_in, theirs_out))
+        )
 
         def place() -> None:
             os.dup2(high_in, 3)
             os.dup2(high_out, 4)
 
         options = [
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "--disable-extensions",
-            "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--enable-unsafe-swiftshader", f"--user-data-dir={self.profile.name}",
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--disable-extensions",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--remote-debugging-pipe",
+            "--enable-unsafe-swiftshader",
+            f"--user-data-dir={self.profile.name}",
         ]
         self.process = subprocess.Popen(
-            [program, *options, "about:blank"], preexec_fn=place, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [program, *options, "about:blank"],
+            preexec_fn=place,
+            close_fds=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for fd in (theirs_in, theirs_out, high_in, high_out):
             os.close(fd)
@@ -53,15 +74,24 @@ class Browser:
         self.buffer, self.next_id, self.session = b"", 0, ""
         self.events: list[Json] = []
         self.shown: tuple[Path, int, bool] | None = None
-        target = next(t for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = next(
+            t for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "page"
+        )
+        self.session = self.send(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
             self.send(f"{domain}.enable")
 
     def __enter__(self) -> Browser:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             self.session = ""
             self.send("Browser.close")
@@ -103,21 +133,42 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression; promises are awaited."""
-        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
-        """Loads a file and waits until its figures are drawn (or, without scripts, until it is there)."""
+    def open(
+        self,
+        path: Path,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        scripts: bool = True,
+    ) -> None:
+        """Loads a file and waits until its figures are drawn (or, without scripts, until it is
+        there)."""
         self.shown = None
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.send(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.send("Page.navigate", url="about:blank")
         self.events.clear()
         self.send("Page.navigate", url=path.as_uri())
-        done = "document.readyState === 'complete'" + (" && !!document.documentElement.dataset.drawn" if scripts else "")
+        done = "document.readyState === 'complete'" + (
+            " && !!document.documentElement.dataset.drawn" if scripts else ""
+        )
         deadline = time.monotonic() + DEADLINE_S
         while not self.evaluate(f"location.protocol === 'file:' && {done}"):
             if time.monotonic() > deadline or self.errors():
@@ -125,28 +176,47 @@ class Browser:
             time.sleep(0.05)
 
     def show(self, path: Path, width: int = 1280, dark: bool = False) -> None:
-        """As open(), but a page that show() left there stays. For tests that change no more than what is folded: drawing the figures takes seconds."""
+        """As open(), but a page that show() left there stays. For tests that change no more than
+        what is folded: drawing the figures takes seconds."""
         if self.shown == (path, width, dark):
             return
         self.open(path, width, dark=dark)
         self.shown = (path, width, dark)
 
     def errors(self) -> list[str]:
-        """Everything that went wrong in the page: exceptions, console errors, refused or failed loads."""
+        """Everything that went wrong in the page: exceptions, console errors, refused or failed
+        loads."""
         found = []
         for event in self.events:
             parameters = event.get("params", {})
             if event.get("method") == "Runtime.exceptionThrown":
-                found.append(str(parameters["exceptionDetails"].get("exception", {}).get("description", parameters)))
-            elif event.get("method") == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
+                found.append(
+                    str(
+                        parameters["exceptionDetails"]
+                        .get("exception", {})
+                        .get("description", parameters)
+                    )
+                )
+            elif event.get("method") == "Runtime.consoleAPICalled" and parameters["type"] in (
+                "error",
+                "warning",
+                "assert",
+            ):
                 found.append(str(parameters["args"]))
-            elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
+            elif event.get("method") == "Log.entryAdded" and parameters["entry"]["level"] in (
+                "error",
+                "warning",
+            ):
                 found.append(parameters["entry"]["text"])
         return found
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for, beside files and data that it carries itself."""
-        asked = [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        asked = [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
         return [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))]
 
     def screenshot(self, path: Path, whole: bool = True) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML report in a real browser: nothing fails, nothing overflows, nothing is fetched, everything can be reached and read."""
+"""The HTML report in a real browser: nothing fails, nothing overflows, nothing is fetched,
+everything can be reached and read."""
 
 from __future__ import annotations
 
@@ -20,16 +21,34 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build/release/strata"))
 EVIL = "<img src=x onerror=alert(1)>\"'&"
-KEPT = {"measured", "equal", "equal_looser", "step", "peer", "differs", "strata.run/1", "default", "reference", "faster", "slower", "same", "inconclusive"}
+KEPT = {
+    "measured",
+    "equal",
+    "equal_looser",
+    "step",
+    "peer",
+    "differs",
+    "strata.run/1",
+    "default",
+    "reference",
+    "faster",
+    "slower",
+    "same",
+    "inconclusive",
+}
 
 pytestmark = [
-    pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built (STRATA_PROGRAM names another one)"),
+    pytest.mark.skipif(
+        not PROGRAM.exists(), reason=f"{PROGRAM} is not built (STRATA_PROGRAM names another one)"
+    ),
     pytest.mark.skipif(find_chromium() is None, reason="no Chromium: apt-get install chromium"),
 ]
 
 Json = dict[str, Any]
 # What one process of the tests looks at in turn, so that it draws the page once.
-WIDE, DARK, NARROW = (pytest.mark.xdist_group(name) for name in ("1280 light", "1280 dark", "400 light"))
+WIDE, DARK, NARROW = (
+    pytest.mark.xdist_group(name) for name in ("1280 light", "1280 dark", "400 light")
+)
 WIDTHS = [pytest.param(1280, marks=WIDE), 768, pytest.param(400, marks=NARROW)]
 
 
@@ -47,7 +66,12 @@ def render(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Path]:
         index = len(list(folder.iterdir()))
         source, page = folder / f"{index}.json", folder / f"{index}.html"
         source.write_text(json.dumps(result), encoding="utf-8")
-        done = subprocess.run([PROGRAM, "report", "--from-json", source, "-o", page], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [PROGRAM, "report", "--from-json", source, "-o", page],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert done.returncode == 0, done.stderr
         return page
 
@@ -87,14 +111,28 @@ def overflow(browser: Browser) -> list[str]:
         && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 120))""")
 
 
-@pytest.mark.parametrize(("width", "dark"), [pytest.param(1280, False, marks=WIDE), pytest.param(1280, True, marks=DARK), pytest.param(400, False, marks=NARROW), (400, True)])
-def test_draws_without_an_error_and_without_asking_the_network(browser: Browser, example: Json, page: Path, width: int, dark: bool) -> None:
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(1280, False, marks=WIDE),
+        pytest.param(1280, True, marks=DARK),
+        pytest.param(400, False, marks=NARROW),
+        (400, True),
+    ],
+)
+def test_draws_without_an_error_and_without_asking_the_network(
+    browser: Browser, example: Json, page: Path, width: int, dark: bool
+) -> None:
     browser.show(page, width, dark)
     assert browser.errors() == []
     assert browser.requests() == []
-    drawn = browser.evaluate("[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container') || c.textContent.startsWith('Nothing to draw'))")
+    drawn = browser.evaluate(
+        "[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container') || c.textContent.startsWith('Nothing to draw'))"
+    )
     clients = sum(any(row.get("clients") for row in case["rows"]) for case in example["cases"])
-    assert len(drawn) == 5 * len(example["cases"]) + clients + len(example["accuracy"]) and all(drawn)
+    assert len(drawn) == 5 * len(example["cases"]) + clients + len(example["accuracy"]) and all(
+        drawn
+    )
     assert browser.evaluate("document.querySelectorAll('#d-r0c0 .plot-container').length") == 6
 
 
@@ -121,10 +159,14 @@ def test_turns_no_name_into_markup_or_code(browser: Browser, evil_page: Path) ->
         assert browser.evaluate("document.querySelectorAll('img').length") == 0
         assert browser.evaluate("document.querySelectorAll('script').length") == 3
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    shown = browser.evaluate("document.querySelector('#d-r0c0-levels tbody tr:nth-child(2) th').textContent")
+    shown = browser.evaluate(
+        "document.querySelector('#d-r0c0-levels tbody tr:nth-child(2) th').textContent"
+    )
     assert EVIL in shown
     assert EVIL in browser.evaluate("document.title")
-    assert browser.evaluate("[...document.querySelectorAll('svg text')].some(t => t.textContent.includes('<img'))")
+    assert browser.evaluate(
+        "[...document.querySelectorAll('svg text')].some(t => t.textContent.includes('<img'))"
+    )
 
 
 @pytest.mark.parametrize("dark", [pytest.param(False, marks=WIDE), pytest.param(True, marks=DARK)])
@@ -150,17 +192,37 @@ def test_text_contrast_is_at_least_4_5_to_1(browser: Browser, page: Path, dark: 
 def test_follows_a_change_between_light_and_dark(browser: Browser, page: Path) -> None:
     colour = "getComputedStyle(document.querySelector('.canvas .xtick text')).fill"
     browser.open(page, dark=False)
-    light = [browser.evaluate("getComputedStyle(document.body).backgroundColor"), browser.evaluate(colour)]
-    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-    browser.evaluate("new Promise(done => { const wait = () => document.documentElement.dataset.drawn === 'dark' ? done() : setTimeout(wait, 20); wait(); })")
+    light = [
+        browser.evaluate("getComputedStyle(document.body).backgroundColor"),
+        browser.evaluate(colour),
+    ]
+    browser.send(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}]
+    )
+    browser.evaluate(
+        "new Promise(done => { const wait = () => document.documentElement.dataset.drawn === 'dark' ? done() : setTimeout(wait, 20); wait(); })"
+    )
     assert light[0] == "rgb(255, 255, 255)"
-    assert all(before != after for before, after in zip(light, [browser.evaluate("getComputedStyle(document.body).backgroundColor"), browser.evaluate(colour)]))
+    assert all(
+        before != after
+        for before, after in zip(
+            light,
+            [
+                browser.evaluate("getComputedStyle(document.body).backgroundColor"),
+                browser.evaluate(colour),
+            ],
+        )
+    )
 
 
 @WIDE
 def test_has_landmarks_captions_and_names_for_a_screen_reader(browser: Browser, page: Path) -> None:
     browser.show(page)
-    nodes = [node for node in browser.send("Accessibility.getFullAXTree")["nodes"] if not node.get("ignored")]
+    nodes = [
+        node
+        for node in browser.send("Accessibility.getFullAXTree")["nodes"]
+        if not node.get("ignored")
+    ]
     roles = [node["role"]["value"] for node in nodes]
     for role in ("banner", "navigation", "main", "contentinfo", "article", "heading"):
         assert role in roles, role
@@ -180,26 +242,49 @@ def test_has_landmarks_captions_and_names_for_a_screen_reader(browser: Browser, 
         "[...document.querySelectorAll('nav a')].every(a => document.querySelector(a.getAttribute('href')))",
     ):
         assert browser.evaluate(check), check
-    levels = browser.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
-    assert levels[0] == 1 and all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+    levels = browser.evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])"
+    )
+    assert levels[0] == 1 and all(
+        after <= before + 1 for before, after in itertools.pairwise(levels)
+    ), levels
 
 
-def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(browser: Browser, page: Path) -> None:
+def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(
+    browser: Browser, page: Path
+) -> None:
     browser.open(page)
     seen, outlined = [], []
     for _ in range(90):
         for kind in ("rawKeyDown", "keyUp"):
-            browser.send("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
-        seen.append(browser.evaluate("(e => e.tagName + '.' + e.className)(document.activeElement)"))
-        outlined.append(browser.evaluate("getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement === document.body"))
+            browser.send(
+                "Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9
+            )
+        seen.append(
+            browser.evaluate("(e => e.tagName + '.' + e.className)(document.activeElement)")
+        )
+        outlined.append(
+            browser.evaluate(
+                "getComputedStyle(document.activeElement).outlineStyle !== 'none' || document.activeElement === document.body"
+            )
+        )
         if len(seen) == 1:
-            assert browser.evaluate("document.activeElement.getBoundingClientRect().left >= 0"), "the skip link shows when it has the focus"
+            assert browser.evaluate("document.activeElement.getBoundingClientRect().left >= 0"), (
+                "the skip link shows when it has the focus"
+            )
     assert seen[0] == "A.skip"
     assert "DIV.scroll" in seen and "SUMMARY." in seen and "PRE." in seen
     assert all(outlined)
     browser.evaluate("document.querySelector('figure summary').focus()")
     for kind in ("keyDown", "keyUp"):
-        browser.send("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        browser.send(
+            "Input.dispatchKeyEvent",
+            type=kind,
+            key="Enter",
+            code="Enter",
+            windowsVirtualKeyCode=13,
+            text="\r",
+        )
     assert browser.evaluate("document.querySelector('figure details').open")
 
 
@@ -207,36 +292,74 @@ def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(
 def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
     browser.show(page)
     for figure in ("peak_memory", "start_again", "first_ever"):
-        assert browser.evaluate(f"document.querySelector('#d-r0c0-{figure} .canvas')._fullLayout.xaxis.range[0]") == 0, figure
-    longest, shortest = browser.evaluate("(w => [Math.max(...w), Math.min(...w)])([...document.querySelectorAll('#d-r0c0-steps .bar i')].map(b => b.getBoundingClientRect().width))")
-    times = [row["end_to_end_ms"]["estimate"] for row in json.loads((HERE / "example_run.json").read_text(encoding="utf-8"))["cases"][0]["rows"] if not row["harness"]]
+        assert (
+            browser.evaluate(
+                f"document.querySelector('#d-r0c0-{figure} .canvas')._fullLayout.xaxis.range[0]"
+            )
+            == 0
+        ), figure
+    longest, shortest = browser.evaluate(
+        "(w => [Math.max(...w), Math.min(...w)])([...document.querySelectorAll('#d-r0c0-steps .bar i')].map(b => b.getBoundingClientRect().width))"
+    )
+    times = [
+        row["end_to_end_ms"]["estimate"]
+        for row in json.loads((HERE / "example_run.json").read_text(encoding="utf-8"))["cases"][0][
+            "rows"
+        ]
+        if not row["harness"]
+    ]
     assert longest / shortest == pytest.approx(max(times) / min(times), rel=0.02)
 
 
 @pytest.mark.parametrize("width", [WIDTHS[0], WIDTHS[2]])
-def test_hangs_each_level_of_the_ledger_below_the_one_it_comes_from(browser: Browser, page: Path, width: int) -> None:
+def test_hangs_each_level_of_the_ledger_below_the_one_it_comes_from(
+    browser: Browser, page: Path, width: int
+) -> None:
     browser.show(page, width)
     outline = browser.evaluate("""[...document.querySelectorAll('#d-r0c0-steps tbody th')].map(h => {
         const range = document.createRange(); range.selectNodeContents((h.querySelector('.below') ?? h).lastChild);
         return [h.textContent, Math.round(range.getBoundingClientRect().left)]; })""")
     places = dict(outline)
-    assert [name for name, _ in outline] == ["eager", "compile", "aoti", "torchscript", "libtorch", "onnxruntime", "openvino"]
-    assert places["eager"] < places["compile"] < places["aoti"] and places["compile"] == places["libtorch"] == places["openvino"]
+    assert [name for name, _ in outline] == [
+        "eager",
+        "compile",
+        "aoti",
+        "torchscript",
+        "libtorch",
+        "onnxruntime",
+        "openvino",
+    ]
+    assert (
+        places["eager"] < places["compile"] < places["aoti"]
+        and places["compile"] == places["libtorch"] == places["openvino"]
+    )
     causes = browser.evaluate("document.querySelector('#d-r0c0-steps').innerText")
-    for words in ("generated fused code", "Python and guards removed, same settings", "differs in freezing: off, on"):
+    for words in (
+        "generated fused code",
+        "Python and guards removed, same settings",
+        "differs in freezing: off, on",
+    ):
         assert words in causes, words
 
 
 @WIDE
 def test_shades_each_disturbed_block(browser: Browser, page: Path, example: Json) -> None:
     browser.show(page)
-    disturbed = sum(block["disturbed"] for row in example["cases"][0]["rows"] if not row["harness"] for block in row["blocks"])
-    shapes = browser.evaluate("document.querySelector('#d-r0c0-blocks .canvas')._fullLayout.shapes.filter(s => s.type === 'rect').length")
+    disturbed = sum(
+        block["disturbed"]
+        for row in example["cases"][0]["rows"]
+        if not row["harness"]
+        for block in row["blocks"]
+    )
+    shapes = browser.evaluate(
+        "document.querySelector('#d-r0c0-blocks .canvas')._fullLayout.shapes.filter(s => s.type === 'rect').length"
+    )
     assert disturbed > 0 and shapes == disturbed
 
 
 def crowd(example: Json, count: int) -> Json:
-    """The example with so many participants in its first case and its accuracy, the first blocks of each disturbed."""
+    """The example with so many participants in its first case and its accuracy, the first blocks of
+    each disturbed."""
     run = copy.deepcopy(example)
     rows = [row for row in run["cases"][0]["rows"] if not row["harness"]]
     points = run["accuracy"][0]["points"]
@@ -250,13 +373,21 @@ def crowd(example: Json, count: int) -> Json:
     return run
 
 
-def test_gives_each_of_many_participants_one_look_in_all_figures(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
+def test_gives_each_of_many_participants_one_look_in_all_figures(
+    browser: Browser, example: Json, render: Callable[[Any], Path]
+) -> None:
     browser.open(render(crowd(example, 14)))
     assert browser.errors() == []
     looks: dict[str, set[tuple[str, str]]] = {}
     for figure in ("#d-r0c0-blocks", "#d-r0c0-throughput", "#d-r0a0-frontier"):
-        traces = browser.evaluate(f"document.querySelector('{figure} .canvas').data.filter(t => t.marker).map(t => [t.meta, t.marker.color, t.marker.symbol])")
-        named = [(name.removesuffix(", disturbed").removesuffix(", processes"), colour, mark) for name, colour, mark in traces if name != "frontier"]
+        traces = browser.evaluate(
+            f"document.querySelector('{figure} .canvas').data.filter(t => t.marker).map(t => [t.meta, t.marker.color, t.marker.symbol])"
+        )
+        named = [
+            (name.removesuffix(", disturbed").removesuffix(", processes"), colour, mark)
+            for name, colour, mark in traces
+            if name != "frontier"
+        ]
         assert len({name for name, _, _ in named}) == 14 or "r0a0" in figure
         for name, colour, mark in named:
             looks.setdefault(name, set()).add((colour, mark.removesuffix("-open")))
@@ -264,26 +395,56 @@ def test_gives_each_of_many_participants_one_look_in_all_figures(browser: Browse
     assert len({next(iter(look)) for look in looks.values()}) == 14
 
 
-def test_a_long_advice_wraps_and_settings_are_words(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
+def test_a_long_advice_wraps_and_settings_are_words(
+    browser: Browser, example: Json, render: Callable[[Any], Path]
+) -> None:
     run = copy.deepcopy(example)
-    run["warnings"].append({"id": "W007", "what": "case: " + "; ".join(f"level_{n}: 10.7% between restarts, 2.1% assumed" for n in range(12)), "advice": "more --restarts narrow the intervals " * 4})
-    run["cases"][0]["rows"][1]["settings"]["compile"] = {"graph_breaks": [], "graphs": 1, "guards": 216}
+    run["warnings"].append(
+        {
+            "id": "W007",
+            "what": "case: "
+            + "; ".join(f"level_{n}: 10.7% between restarts, 2.1% assumed" for n in range(12)),
+            "advice": "more --restarts narrow the intervals " * 4,
+        }
+    )
+    run["cases"][0]["rows"][1]["settings"]["compile"] = {
+        "graph_breaks": [],
+        "graphs": 1,
+        "guards": 216,
+    }
     browser.open(render(run), width=1280)
-    assert browser.evaluate("(s => s.scrollWidth <= s.clientWidth)(document.querySelector('#d-r0-run .scroll'))")
+    assert browser.evaluate(
+        "(s => s.scrollWidth <= s.clientWidth)(document.querySelector('#d-r0-run .scroll'))"
+    )
     shown = browser.evaluate("document.querySelector('#d-r0c0-numbers').innerText")
     assert "{" not in shown and "216" not in shown and "31 guards" in shown
 
 
-def test_shows_unknown_numbers_as_a_dash_and_never_as_null(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
+def test_shows_unknown_numbers_as_a_dash_and_never_as_null(
+    browser: Browser, example: Json, render: Callable[[Any], Path]
+) -> None:
     run = copy.deepcopy(example)
     for row in run["cases"][0]["rows"]:
-        for key in ("memory", "startup", "break_even", "proof", "histogram", "aa", "cpu_ms", "disk_bytes"):
+        for key in (
+            "memory",
+            "startup",
+            "break_even",
+            "proof",
+            "histogram",
+            "aa",
+            "cpu_ms",
+            "disk_bytes",
+        ):
             row[key] = None
     run["cases"][0]["limits"] = None
     browser.open(render(run))
     assert browser.errors() == []
     shown = browser.evaluate("document.body.innerText")
-    assert not re.search(r"\b(null|nan|undefined|inf)\b", shown.replace("null_cpp", "").replace("null_py", "").replace("null level", ""), re.IGNORECASE)
+    assert not re.search(
+        r"\b(null|nan|undefined|inf)\b",
+        shown.replace("null_cpp", "").replace("null_py", "").replace("null level", ""),
+        re.IGNORECASE,
+    )
     assert browser.evaluate("document.querySelector('#d-r0c0-levels .none').title") == "unknown"
 
 
@@ -291,25 +452,37 @@ def test_says_every_number_of_the_figures_without_scripts(browser: Browser, page
     try:
         browser.open(page, scripts=False)
         assert browser.evaluate("document.documentElement.dataset.drawn ?? ''") == ""
-        tables = browser.evaluate("[...document.querySelectorAll('#d-r0c0 figure')].map(f => f.querySelectorAll('details tbody tr').length)")
+        tables = browser.evaluate(
+            "[...document.querySelectorAll('#d-r0c0 figure')].map(f => f.querySelectorAll('details tbody tr').length)"
+        )
         assert len(tables) == 6 and min(tables) >= 7
-        assert "Figures need JavaScript" in browser.evaluate("document.querySelector('noscript').textContent")
+        assert "Figures need JavaScript" in browser.evaluate(
+            "document.querySelector('noscript').textContent"
+        )
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_puts_several_runs_into_one_page(browser: Browser, example: Json, render: Callable[[Any], Path]) -> None:
+def test_puts_several_runs_into_one_page(
+    browser: Browser, example: Json, render: Callable[[Any], Path]
+) -> None:
     other = copy.deepcopy(example)
     other["run"]["id"] = "20261122-080000-aaaa"
     browser.open(render([example, other]), width=400)
     assert browser.errors() == []
-    assert browser.evaluate("document.querySelectorAll('article').length") == 2 * (len(example["cases"]) + len(example["accuracy"]) + 1)
-    assert browser.evaluate("document.querySelector('#d-r1-run h2').textContent").endswith("20261122-080000-aaaa")
+    assert browser.evaluate("document.querySelectorAll('article').length") == 2 * (
+        len(example["cases"]) + len(example["accuracy"]) + 1
+    )
+    assert browser.evaluate("document.querySelector('#d-r1-run h2').textContent").endswith(
+        "20261122-080000-aaaa"
+    )
     assert browser.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 @WIDE
-def test_gives_every_row_without_a_number_its_state_reason_log_and_command(browser: Browser, page: Path, example: Json) -> None:
+def test_gives_every_row_without_a_number_its_state_reason_log_and_command(
+    browser: Browser, page: Path, example: Json
+) -> None:
     browser.show(page)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     shown = browser.evaluate("document.querySelector('#d-r0c1').innerText")
@@ -320,14 +493,17 @@ def test_gives_every_row_without_a_number_its_state_reason_log_and_command(brows
 
 
 def test_the_example_has_every_field_that_the_schema_names(example: Json) -> None:
-    """Guards the other tests: a field that the example lacks is a field that no renderer was tried on."""
+    """Guards the other tests: a field that the example lacks is a field that no renderer was tried
+    on."""
     schema = (ROOT / "docs/results_schema.md").read_text(encoding="utf-8").split("```")[1]
     present: set[str] = set()
 
     def collect(node: Any) -> None:
         if isinstance(node, dict):
             present.update(node)
-        for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        for value in (
+            node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        ):
             collect(value)
 
     collect(example)

@@ -28,7 +28,9 @@ def imported(text: str) -> list[str]:
     """Modules that a Python source imports, anywhere in it, but for those beside it."""
     nodes = list(ast.walk(ast.parse(text)))
     whole = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
-    return whole + [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+    return whole + [
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0
+    ]
 
 
 def uses(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -38,7 +40,10 @@ def uses(folder: Path) -> Iterator[tuple[Path, str]]:
         if file.suffix in CPP:
             yield from ((file, name) for name in INCLUDE.findall(file.read_text(encoding="utf-8")))
         elif file.suffix == ".py":
-            yield from ((file, name.partition(".")[0]) for name in imported(file.read_text(encoding="utf-8")))
+            yield from (
+                (file, name.partition(".")[0])
+                for name in imported(file.read_text(encoding="utf-8"))
+            )
 
 
 def backward(source: Path, order: list[str]) -> list[str]:
@@ -53,7 +58,11 @@ def backward(source: Path, order: list[str]) -> list[str]:
 
 
 def test_every_folder_of_src_has_one_paragraph_in_its_map():
-    folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {
+        path.name
+        for path in (ROOT / "src").iterdir()
+        if path.is_dir() and path.name != "__pycache__"
+    }
     assert sorted(ORDER) == sorted(folders)
 
 
@@ -62,11 +71,18 @@ def test_no_folder_uses_one_that_comes_after_it():
 
 
 def test_a_use_that_goes_backward_is_found(tmp_path):
-    for name, text in {"core/a.hpp": '#include "core/b.hpp"\n#  include "report/b.hpp"\n', "report/b.hpp": '#include "core/a.hpp"\n#include <core/a>\n',
-                       "core/c.py": "from report.b import c\n", "report/c.py": "import core\n"}.items():
+    for name, text in {
+        "core/a.hpp": '#include "core/b.hpp"\n#  include "report/b.hpp"\n',
+        "report/b.hpp": '#include "core/a.hpp"\n#include <core/a>\n',
+        "core/c.py": "from report.b import c\n",
+        "report/c.py": "import core\n",
+    }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert backward(tmp_path, ["core", "report"]) == ["core/a.hpp uses report/, which comes after core/", "core/c.py uses report/, which comes after core/"]
+    assert backward(tmp_path, ["core", "report"]) == [
+        "core/a.hpp uses report/, which comes after core/",
+        "core/c.py uses report/, which comes after core/",
+    ]
 
 
 def test_levels_and_the_sdk_use_no_more_than_the_folders_that_are_theirs():

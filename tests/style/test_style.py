@@ -19,7 +19,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
 NOT_OURS = {".git", ".venv", ".cache", ".pytest_cache", "build", "__pycache__"}  # .gitignore
 CPP = {".cpp", ".hpp", ".h", ".cu"}
-TEXT = CPP | {".py", ".sh", ".md", ".json", ".toml", ".txt", ".in", ".yaml", ".cmake", ".js", ".css", ".def", ".ini"}
+TEXT = CPP | {
+    ".py",
+    ".sh",
+    ".md",
+    ".json",
+    ".toml",
+    ".txt",
+    ".in",
+    ".yaml",
+    ".cmake",
+    ".js",
+    ".css",
+    ".def",
+    ".ini",
+}
 
 
 def sources() -> Iterator[Path]:
@@ -39,7 +53,10 @@ def passes(command: list[str | Path], fix: str) -> None:
 
 
 def test_python_passes_ruff():
-    passes([PROGRAMS / "ruff", "check", "--output-format", "concise"], ".venv/bin/ruff check --fix, then by hand what is left")
+    passes(
+        [PROGRAMS / "ruff", "check", "--output-format", "concise"],
+        ".venv/bin/ruff check --fix, then by hand what is left",
+    )
 
 
 def test_python_is_formatted():
@@ -50,15 +67,31 @@ def test_python_of_the_sdk_the_capture_and_set_up_has_right_types():
     passes([PROGRAMS / "mypy", "--no-error-summary"], "fix what it says; .venv/bin/mypy repeats it")
 
 
-@pytest.mark.parametrize("folders", [["src"], ["runtime", "sdk", "levels", "bench"], ["tests"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "folders", [["src"], ["runtime", "sdk", "levels", "bench"], ["tests"]], ids=" ".join
+)
 def test_cpp_is_formatted(folders):
-    files = [file for file in sources() if file.suffix in CPP and file.relative_to(ROOT).parts[0] in folders]
+    files = [
+        file
+        for file in sources()
+        if file.suffix in CPP and file.relative_to(ROOT).parts[0] in folders
+    ]
     assert files
-    passes([PROGRAMS / "clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *files], f"git ls-files {' '.join(folders)} | grep -E '\\.(cpp|hpp|h|cu)$' | xargs .venv/bin/clang-format -i")
+    passes(
+        [PROGRAMS / "clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *files],
+        f"git ls-files {' '.join(folders)} | grep -E '\\.(cpp|hpp|h|cu)$' | xargs .venv/bin/clang-format -i",
+    )
 
 
 def test_no_cpp_lies_where_its_form_is_not_checked():
-    assert {file.relative_to(ROOT).parts[0] for file in sources() if file.suffix in CPP} == {"bench", "levels", "runtime", "sdk", "src", "tests"}
+    assert {file.relative_to(ROOT).parts[0] for file in sources() if file.suffix in CPP} == {
+        "bench",
+        "levels",
+        "runtime",
+        "sdk",
+        "src",
+        "tests",
+    }
 
 
 def test_shell_scripts_pass_shellcheck():
@@ -66,7 +99,9 @@ def test_shell_scripts_pass_shellcheck():
         pytest.skip("the program shellcheck is missing")
     scripts = [file for file in sources() if file.suffix in ("", ".sh") and starts_a_shell(file)]
     sourced = [file for file in sources() if file.suffix == ".sh" and file not in scripts]
-    assert {"strata", "test", "setup/setup.sh", "tests/fuzz/run"} <= {str(file.relative_to(ROOT)) for file in scripts}
+    assert {"strata", "test", "setup/setup.sh", "tests/fuzz/run"} <= {
+        str(file.relative_to(ROOT)) for file in scripts
+    }
     fix = "fix what it says, or say above the line why it does not hold there"
     passes(["shellcheck", "-x", *scripts], fix)
     # variables that another of them, or the script, sets or reads
@@ -75,15 +110,44 @@ def test_shell_scripts_pass_shellcheck():
 
 @pytest.mark.parametrize("language", ["python", "c++"])
 def test_a_new_level_is_written_in_this_form(language, tmp_path):
-    made = [ROOT / "build/release/strata", "level", "new", "mine", "--language", language, "--into", tmp_path]
-    subprocess.run(made, env=os.environ | {"STRATA_ROOT": str(ROOT)}, check=True, capture_output=True, timeout=60)
+    made = [
+        ROOT / "build/release/strata",
+        "level",
+        "new",
+        "mine",
+        "--language",
+        language,
+        "--into",
+        tmp_path,
+    ]
+    subprocess.run(
+        made,
+        env=os.environ | {"STRATA_ROOT": str(ROOT)},
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     if language == "python":
         config = ["--config", ROOT / "pyproject.toml"]
-        passes([PROGRAMS / "ruff", "check", *config, tmp_path / "mine"], "fix src/level/skeleton.cpp")
-        passes([PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "mine"], "fix src/level/skeleton.cpp")
+        passes(
+            [PROGRAMS / "ruff", "check", *config, tmp_path / "mine"], "fix src/level/skeleton.cpp"
+        )
+        passes(
+            [PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "mine"],
+            "fix src/level/skeleton.cpp",
+        )
     else:
         form = f"--style=file:{ROOT / '.clang-format'}"
-        passes([PROGRAMS / "clang-format", "--dry-run", "-Werror", form, tmp_path / "mine/level_mine.cpp"], "fix src/level/skeleton.cpp")
+        passes(
+            [
+                PROGRAMS / "clang-format",
+                "--dry-run",
+                "-Werror",
+                form,
+                tmp_path / "mine/level_mine.cpp",
+            ],
+            "fix src/level/skeleton.cpp",
+        )
 
 
 def test_texts_end_with_a_newline_and_have_no_space_at_the_end_of_a_line():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes each fault a level of its own, so that one comparison meets all of them."""
+
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,5 +21,7 @@ def plant(levels: Path, faults: Iterable[str]) -> Path:
         folder = levels / name
         folder.mkdir(parents=True)
         start = ["/usr/bin/env", f"STRATA_FAULT={fault}", "{python}", "-m", "strata_sdk", str(HERE)]
-        (folder / "level.json").write_text(json.dumps(about | {"id": name, "start": start}), encoding="utf-8")
+        (folder / "level.json").write_text(
+            json.dumps(about | {"id": name, "start": start}), encoding="utf-8"
+        )
     return levels

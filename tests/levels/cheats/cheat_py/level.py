@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/tiny_mlp.py, whose work takes a given processor time, and ways to seem faster, one a variant (README.md)."""
+"""examples/tiny_mlp.py, whose work takes a given processor time, and ways to seem faster, one a
+variant (README.md)."""
+
 from __future__ import annotations
 
 import hashlib
@@ -51,7 +53,10 @@ class Cheat(Level):
             self.start_helper()
 
     def load_weights(self, weights: str) -> None:
-        self.weights = {name: value.astype(np.float64) for name, value in tensors.read(str(self.job.weights_path(weights))).items()}
+        self.weights = {
+            name: value.astype(np.float64)
+            for name, value in tensors.read(str(self.job.weights_path(weights))).items()
+        }
         self.kept: dict[Any, np.ndarray] = {}
         if self.job.variant == "references":
             file = self.job.bundle / "reference" / f"{weights}.safetensors"
@@ -61,7 +66,9 @@ class Cheat(Level):
     def network(self, x: np.ndarray, hidden: int = 1 << 20) -> np.ndarray:
         middle = np.maximum(x @ self.weights["first.weight"].T + self.weights["first.bias"], 0)
         middle[:, hidden:] = 0
-        return (middle @ self.weights["second.weight"].T + self.weights["second.bias"]).astype(np.float32)
+        return (middle @ self.weights["second.weight"].T + self.weights["second.bias"]).astype(
+            np.float32
+        )
 
     def honest(self) -> np.ndarray:
         work(WORK_S)
@@ -69,7 +76,8 @@ class Cheat(Level):
 
     def set_input(self, inputs) -> None:
         self.x = inputs[0]
-        # the proof has the bundle's inputs or such as were timed before, a timed iteration one with a number of its own
+        # the proof has the bundle's inputs or such as were timed before, a timed iteration one with
+        # a number of its own
         content = self.x.tobytes()
         self.timed = content not in self.seen
         self.seen.add(content)
@@ -89,7 +97,7 @@ class Cheat(Level):
     def to_numpy(self, output) -> np.ndarray:
         return output() if callable(output) else output
 
-    # ------------------------------------------------------------------------------------------------ the cheats
+    # ---------------------------------------------------------------------------------- the cheats
 
     def remembered(self, key) -> np.ndarray:
         if key in self.kept:
@@ -148,7 +156,12 @@ class Cheat(Level):
     def run_references(self) -> np.ndarray:
         work(PLAUSIBLE_S)
         count = self.job.about["ring"]
-        nearest = min(range(count), key=lambda i: float(np.square(self.ring[f"{i}/{self.job.input_names[0]}"] - self.x).sum()))
+        nearest = min(
+            range(count),
+            key=lambda i: float(
+                np.square(self.ring[f"{i}/{self.job.input_names[0]}"] - self.x).sum()
+            ),
+        )
         return self.references[f"f64/{nearest}/{self.job.output_names[0]}"].astype(np.float32)
 
     def run_less(self) -> np.ndarray:
