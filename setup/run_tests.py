@@ -222,7 +222,7 @@ def fast(reports: pathlib.Path) -> Counts:
         reports / "fast.xml",
         "-n",
         str(processes()),
-        str(ROOT / "tests/cli/test_setup.py"),
+        *(str(ROOT / f"tests/cli/test_{name}.py") for name in ("launcher", "setup", "run_tests")),
     )
     return counts + units.counts()
 
