@@ -161,12 +161,12 @@ std::unique_ptr<Calls> make_calls(kit_cuda::Stream stream, bool tf32) {
 std::map<std::string, std::string> versions() {
   int runtime = 0;
   (void)cudaRuntimeGetVersion(&runtime);
-  std::map<std::string, std::string> found;
-  found["cudnn"] = dotted(cudnnGetVersion(), 10000, 100);
-  found["cuda"] = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
+  std::map<std::string, std::string> result;
+  result["cudnn"] = dotted(cudnnGetVersion(), 10000, 100);
+  result["cuda"] = fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10);
   const auto device = kit_cuda::device_name();
-  if (!device.empty()) found["cuda_device"] = device;
-  return found;
+  if (!device.empty()) result["cuda_device"] = device;
+  return result;
 }
 
 }  // namespace strata::cudnn

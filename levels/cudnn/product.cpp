@@ -12,13 +12,13 @@ using kit_cuda::Stream;
 
 // The last two dimensions of `view`, or those before.
 View last_two(const View& view, bool those_before) {
-  View found{those_before ? view.rank - 2 : 2};
+  View result{those_before ? view.rank - 2 : 2};
   const int from = those_before ? 0 : view.rank - 2;
-  for (int d = 0; d < found.rank; ++d) {
-    found.extents[d] = view.extents[from + d];
-    found.strides[d] = view.strides[from + d];
+  for (int d = 0; d < result.rank; ++d) {
+    result.extents[d] = view.extents[from + d];
+    result.strides[d] = view.strides[from + d];
   }
-  return found;
+  return result;
 }
 
 // Whether cuBLAS can read its matrices: one dimension without gaps, rows that do not overlap.

@@ -92,10 +92,10 @@ class Generated final : public Runnable {
   void fill_constants(const fs::path& file) {
     const auto tensors = opened(file);
     for (const auto& constant : network_->constants) {
-      const auto* found = tensors.find(constant.name);
-      if (found == nullptr)
+      const auto* tensor = tensors.find(constant.name);
+      if (tensor == nullptr)
         throw Failure("failed", fmt::format("{} lacks '{}'", file.string(), constant.name), kMadeAgain);
-      const auto given = strata::borrow(*found);
+      const auto given = strata::borrow(*tensor);
       if (given.sizes() != constant.tensor->sizes() || given.scalar_type() != constant.tensor->scalar_type())
         throw Failure("failed",
                       fmt::format("{}: '{}' is not what the program was made for", file.string(), constant.name),

@@ -109,21 +109,21 @@ void adaptive_avg_pool(Builder& b) {
 }  // namespace
 
 Averaging averaging_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
-  Averaging found;
-  found.window = counted_from_0(b.pooling_window(in, out, rank));
+  Averaging result;
+  result.window = counted_from_0(b.pooling_window(in, out, rank));
   const bool count_padding = b.flag("count_include_pad"), divided = b.has("divisor_override");
-  if (count_padding) found.how = algorithm::pooling_avg_include_padding;
-  if (!divided && (found.window.exact || !count_padding)) return found;
+  if (count_padding) result.how = algorithm::pooling_avg_include_padding;
+  if (!divided && (result.window.exact || !count_padding)) return result;
   std::vector<Spans> spans;
   for (std::size_t i = 0; i < rank; ++i)
-    spans.push_back(window_spans(found.window, i, in[in.size() - rank + i], out[in.size() - rank + i], count_padding));
-  fill_matrix(found, in, out, spans, divided ? b.number("divisor_override") : 0);
-  return found;
+    spans.push_back(window_spans(result.window, i, in[in.size() - rank + i], out[in.size() - rank + i], count_padding));
+  fill_matrix(result, in, out, spans, divided ? b.number("divisor_override") : 0);
+  return result;
 }
 
 Averaging adaptive_averaging(const Dims& in, const Dims& out, std::size_t rank) {
-  Averaging found{.window = {{}, {}, Dims(rank, 0), Dims(rank, 0), Dims(rank, 0)}};
-  auto& window = found.window;
+  Averaging result{.window = {{}, {}, Dims(rank, 0), Dims(rank, 0), Dims(rank, 0)}};
+  auto& window = result.window;
   std::vector<Spans> spans;
   for (std::size_t at = in.size() - rank; at < in.size(); ++at) {
     window.exact = window.exact && out[at] > 0 && in[at] % out[at] == 0;
@@ -131,8 +131,8 @@ Averaging adaptive_averaging(const Dims& in, const Dims& out, std::size_t rank) 
     window.kernel.push_back(in[at] / std::max<std::int64_t>(out[at], 1));
   }
   window.stride = window.kernel;
-  if (!window.exact) fill_matrix(found, in, out, spans, 0);
-  return found;
+  if (!window.exact) fill_matrix(result, in, out, spans, 0);
+  return result;
 }
 
 void add_poolings(Operations& table) {

@@ -21,10 +21,10 @@ std::vector<std::int64_t> shape_of(const ModelTensor& tensor) {
 
 // Null where the file lacks it; a tensor of another type or shape throws.
 const TensorView* fitting(const SafeTensors& file, const std::string& name, const std::vector<std::int64_t>& shape) {
-  const auto* found = file.find(name);
-  if (found != nullptr && (found->dtype != "F32" || found->shape != shape))
+  const auto* tensor = file.find(name);
+  if (tensor != nullptr && (tensor->dtype != "F32" || tensor->shape != shape))
     throw Failure("failed", fmt::format("{}: '{}' is of another type or shape", file.where(), name));
-  return found;
+  return tensor;
 }
 
 // A new file that ends with the object.

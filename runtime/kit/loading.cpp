@@ -33,9 +33,9 @@ void refuse_nan(const float* data, Extent elements, const LoadedWeight& weight, 
 }
 
 const FileTensor& tensor_of(const SafeTensors& file, const std::string& name) {
-  const FileTensor* found = file.find(name);
-  if (found == nullptr) throw std::runtime_error(file.path() + " lacks the weight '" + name + "'");
-  return *found;
+  const FileTensor* tensor = file.find(name);
+  if (tensor == nullptr) throw std::runtime_error(file.path() + " lacks the weight '" + name + "'");
+  return *tensor;
 }
 
 void read_rows(LoadedRows& list, const SafeTensors& file) {
@@ -168,8 +168,8 @@ void Loading::load_files(const char* weights_file, const char* constants_file,
     }
   }
   for (auto& [name, count] : training.counts)
-    if (const FileTensor* found = file.find(name); found != nullptr && found->bytes == sizeof count)
-      std::memcpy(&count, found->data, sizeof count);
+    if (const FileTensor* tensor = file.find(name); tensor != nullptr && tensor->bytes == sizeof count)
+      std::memcpy(&count, tensor->data, sizeof count);
   for (const auto& step : load_steps) {
     step.run();
     for (const int read : step.reads)

@@ -62,14 +62,14 @@ std::optional<Reduced> own_reduction(const Reduce& how) {
     return tensor.layout == Layout::plain && tensor.type == Type::float32;
   };
   if (!is_plain(how.source) || !is_plain(how.result) || from.rank != to.rank) return std::nullopt;
-  Reduced found;
+  Reduced result;
   for (int d = 0; d < from.rank; ++d) {
     if (from[d] == 1) continue;
     const bool reduced = to[d] != from[d];
-    if (reduced && found.inner != 1) return std::nullopt;
-    (reduced ? found.count : found.count == 1 ? found.outer : found.inner) *= from[d];
+    if (reduced && result.inner != 1) return std::nullopt;
+    (reduced ? result.count : result.count == 1 ? result.outer : result.inner) *= from[d];
   }
-  return found;
+  return result;
 }
 
 void reduce(Program& program, algorithm kind, const Reduce& how) {

@@ -49,13 +49,13 @@ inline std::string described(const std::string& type, const std::vector<long>& s
 // The tensor of this name, which must be of this type and shape.
 inline const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std::string& name, const std::string& type,
                                         const std::vector<long>& shape) {
-  const auto* found = file.find(name);
-  if (found == nullptr)
+  const auto* tensor = file.find(name);
+  if (tensor == nullptr)
     throw std::runtime_error(file.path() + " lacks '" + name + "', which is " + described(type, shape));
-  if (found->type != type || found->shape != shape)
-    throw std::runtime_error(file.path() + ": '" + name + "' is " + described(found->type, found->shape) +
+  if (tensor->type != type || tensor->shape != shape)
+    throw std::runtime_error(file.path() + ": '" + name + "' is " + described(tensor->type, tensor->shape) +
                              "; the network takes " + described(type, shape));
-  return *found;
+  return *tensor;
 }
 
 inline const kit::FileTensor& input_of(const kit::SafeTensors& file, const std::string& group, int number) {

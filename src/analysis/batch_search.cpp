@@ -68,16 +68,16 @@ bool is_allowed(const BatchRule& rule, const BatchSeen& seen) {
 }
 
 std::optional<std::int64_t> best_batch(const BatchRule& rule, const BatchCurve& curve) {
-  std::optional<std::int64_t> found;
+  std::optional<std::int64_t> result;
   const double least = (1 - kBatchTolerance) * best_value(rule, curve);
   for (const auto& [batch, seen] : curve) {
     if (!is_allowed(rule, seen)) continue;
     if (rule.kind == RuleKind::memory)
-      found = batch;
-    else if (!found && value_of(rule, seen) >= least)
-      found = batch;
+      result = batch;
+    else if (!result && value_of(rule, seen) >= least)
+      result = batch;
   }
-  return found;
+  return result;
 }
 
 std::optional<std::int64_t> next_batch(const BatchRule& rule, const BatchCurve& curve, std::int64_t low,

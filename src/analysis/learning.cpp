@@ -84,12 +84,12 @@ std::optional<double> Learning::last(const std::string& name, int repeat) const 
 }
 
 std::map<int, double> Learning::ends(const std::string& name) const {
-  std::map<int, double> found;
+  std::map<int, double> result;
   const int last = epochs();
   for (const int repeat : repeats())
     if (const auto* epochs = of(name, repeat))
-      if (const auto value = epochs->find(last); value != epochs->end()) found[repeat] = value->second;
-  return found;
+      if (const auto value = epochs->find(last); value != epochs->end()) result[repeat] = value->second;
+  return result;
 }
 
 std::optional<Learning::Best> Learning::best(const std::string& name) const {
@@ -125,7 +125,7 @@ std::optional<double> Learning::seconds_until(int epoch) const {
 }
 
 Learning::Reached Learning::reached(const std::string& name, double target) const {
-  Reached found;
+  Reached result;
   std::vector<double> when, seconds;
   for (const int repeat : repeats()) {
     const auto* epochs = of(name, repeat);
@@ -133,31 +133,31 @@ Learning::Reached Learning::reached(const std::string& name, double target) cons
     const auto first =
         std::find_if(epochs->begin(), epochs->end(), [&](const auto& epoch) { return epoch.second >= target; });
     if (first == epochs->end()) {
-      ++found.never;
+      ++result.never;
       continue;
     }
     when.push_back(first->first);
     if (const auto spent = seconds_of(repeat, first->first)) seconds.push_back(*spent);
   }
-  found.epoch = spread_of(when);
-  found.seconds = spread_of(seconds);
-  return found;
+  result.epoch = spread_of(when);
+  result.seconds = spread_of(seconds);
+  return result;
 }
 
 std::vector<double> Learning::epochs_until(const std::string& name, double target) const {
   const auto ended = ends(name);
-  std::vector<double> found;
+  std::vector<double> result;
   for (const int repeat : repeats()) {
     const auto* epochs = of(name, repeat);
     const auto first =
         epochs ? std::find_if(epochs->begin(), epochs->end(), [&](const auto& epoch) { return epoch.second >= target; })
                : std::map<int, double>::const_iterator();
     if (epochs && first != epochs->end())
-      found.push_back(first->first);
+      result.push_back(first->first);
     else if (ended.contains(repeat) || diverged(repeat))
-      found.push_back(std::numeric_limits<double>::infinity());
+      result.push_back(std::numeric_limits<double>::infinity());
   }
-  return found;
+  return result;
 }
 
 int Learning::diverged() const {

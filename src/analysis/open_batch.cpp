@@ -87,28 +87,28 @@ Json reported(const Json& found) {
 }  // namespace
 
 Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  const Json& found = at(row.info, "dynamic");
-  if (!found.is_object()) return {};
-  Json out{{"low", at(found, "low")},
-           {"high", at(found, "high")},
-           {"own", at(found, "own")},
-           {"state", text(found, "state")},
-           {"reason", text(found, "reason")},
-           {"hint", text(found, "hint")},
-           {"prepare_ms", number(found, "prepare_ms").value_or(0) > 0 ? at(found, "prepare_ms") : Json()},
+  const Json& dynamic = at(row.info, "dynamic");
+  if (!dynamic.is_object()) return {};
+  Json out{{"low", at(dynamic, "low")},
+           {"high", at(dynamic, "high")},
+           {"own", at(dynamic, "own")},
+           {"state", text(dynamic, "state")},
+           {"reason", text(dynamic, "reason")},
+           {"hint", text(dynamic, "hint")},
+           {"prepare_ms", number(dynamic, "prepare_ms").value_or(0) > 0 ? at(dynamic, "prepare_ms") : Json()},
            {"sizes", Json::array()},
            {"unseen", nullptr},
            {"recompiled", nullptr},
            {"recompile_ms", nullptr},
            {"reported", nullptr},
            {"against_fixed", nullptr},
-           {"against_fixed_note", at(found, "turns_note")}};
+           {"against_fixed_note", at(dynamic, "turns_note")}};
   if (out["state"] != "measured") return out;
   int unseen = 0, recompiled = 0;
   double total = 0;
-  for (const auto& [batch, size] : sizes_of(found)) {
+  for (const auto& [batch, size] : sizes_of(dynamic)) {
     const double settled = stats::median(size.settled_ms), extra = size.first_ms - settled;
-    const bool seen = whole(found, "own", 0) == batch;  // the artefact was warmed up with it
+    const bool seen = whole(dynamic, "own", 0) == batch;  // the artefact was warmed up with it
     const bool again = !seen && extra >= kLeastMs && size.first_ms >= kLeastFactor * std::max(settled, size.again_ms);
     unseen += !seen;
     recompiled += again;
@@ -125,8 +125,8 @@ Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, 
   out["unseen"] = unseen;
   out["recompiled"] = recompiled;
   out["recompile_ms"] = total;
-  out["reported"] = reported(found);
-  out["against_fixed"] = against_fixed(found, room, sigma, minimum, reliable);
+  out["reported"] = reported(dynamic);
+  out["against_fixed"] = against_fixed(dynamic, room, sigma, minimum, reliable);
   return out;
 }
 

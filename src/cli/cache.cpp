@@ -91,13 +91,13 @@ std::string model_of_network(const fs::path& folder) {
 
 // Folders alone: a file or a link below the cache is none of strata's.
 std::vector<fs::path> folders_in(const fs::path& folder) {
-  std::vector<fs::path> found;
+  std::vector<fs::path> result;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
     std::error_code gone;
-    if (!entry.is_symlink(gone) && entry.is_directory(gone)) found.push_back(entry.path());
+    if (!entry.is_symlink(gone) && entry.is_directory(gone)) result.push_back(entry.path());
   }
-  return found;
+  return result;
 }
 
 // A network's weights are in use as long as a capture that links to them is.

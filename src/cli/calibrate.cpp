@@ -24,8 +24,8 @@ constexpr double kSeconds = 35;
 
 Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json& machine, ProgressLine& line) {
   const auto place = installation();
-  const auto found = level::discover(level::search_path(place.root));
-  const auto levels = STRATA_TRY(plan::choose_levels(found, {"eager"}));
+  const auto discovered = level::discover(level::search_path(place.root));
+  const auto levels = STRATA_TRY(plan::choose_levels(discovered, {"eager"}));
   const auto environment = STRATA_TRY(plan::ask_environment(place.python, place, levels.front().needs));
   plan::Options options;
   options.model = kModel;

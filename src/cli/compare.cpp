@@ -236,13 +236,13 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   s.effort = STRATA_TRY(plan::effort_of(a.options));
   const auto& named = a.options.environments;
   if (!a.python.empty()) s.place.python = a.python;
-  auto found = level::discover(level::search_path(s.place.root));
-  auto chosen = STRATA_TRY(plan::choose_levels(found, a.options.levels, a.options.device));
+  auto discovered = level::discover(level::search_path(s.place.root));
+  auto chosen = STRATA_TRY(plan::choose_levels(discovered, a.options.levels, a.options.device));
   ready.levels = plan::in_each_environment(chosen, named);
   s.options.reference = STRATA_TRY(reference_of(a.options.reference, ready.levels));
   if (!a.dry_run) plan::install_environments(ready.levels, a.options.levels, s.place);
   if (interrupted()) return fail("interrupted: nothing was measured", "", Exit::failed);
-  ready.problems = std::move(found.problems);
+  ready.problems = std::move(discovered.problems);
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
   STRATA_TRY(ask_environments(s, modules));

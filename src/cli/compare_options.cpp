@@ -16,9 +16,9 @@ namespace strata::cli {
 namespace {
 
 std::optional<double> share(const std::string& text) {
-  const auto found = number_and_unit(text);
-  if (!found || (!found->second.empty() && found->second != "%")) return std::nullopt;
-  return found->second.empty() ? found->first : found->first / 100;
+  const auto quantity = number_and_unit(text);
+  if (!quantity || (!quantity->second.empty() && quantity->second != "%")) return std::nullopt;
+  return quantity->second.empty() ? quantity->first : quantity->first / 100;
 }
 
 // What the presets stand for, as --help says it.

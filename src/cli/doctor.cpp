@@ -30,29 +30,29 @@ using probe::Standing;
 // strata's own environment is read from its files; another interpreter may keep its packages anywhere and is asked.
 plan::Interpreter interpreter_of(const std::string& python, const Installation& place,
                                  const std::vector<level::Level>& levels) {
-  plan::Interpreter found{python, {}, {}, {}, python == place.tools_python};
-  if (found.own) {
+  plan::Interpreter result{python, {}, {}, {}, python == place.tools_python};
+  if (result.own) {
     const auto site = probe::site_packages(python);
-    if (site.empty()) found.why_not = "strata's own environment is not set up";
-    found.has = [site](const std::string& module) {
+    if (site.empty()) result.why_not = "strata's own environment is not set up";
+    result.has = [site](const std::string& module) {
       return !site.empty() && (there_is(site / module) || there_is(site / (module + ".py")));
     };
     const auto packages = probe::installed_packages(site);
-    if (const auto torch = packages.find("torch"); torch != packages.end()) found.torch = torch->second;
-    return found;
+    if (const auto torch = packages.find("torch"); torch != packages.end()) result.torch = torch->second;
+    return result;
   }
   std::vector<std::string> modules;
   for (const auto& level : levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
   const auto answer = plan::ask_environment(python, place, modules);
   if (!answer) {
-    found.why_not = answer.error().what;
-    return found;
+    result.why_not = answer.error().what;
+    return result;
   }
-  found.torch = answer->torch_version;
-  found.has = [missing = answer->missing](const std::string& module) {
+  result.torch = answer->torch_version;
+  result.has = [missing = answer->missing](const std::string& module) {
     return std::find(missing.begin(), missing.end(), module) == missing.end();
   };
-  return found;
+  return result;
 }
 
 Check level_check(const level::Level& level, const plan::Interpreter& measured, const plan::Interpreter& tools,
@@ -77,14 +77,14 @@ Check level_check(const level::Level& level, const plan::Interpreter& measured, 
 }
 
 Checks level_checks(const Installation& place) {
-  const auto found = level::discover(level::search_path(place.root));
-  const auto tools = interpreter_of(place.tools_python, place, found.levels);
+  const auto discovered = level::discover(level::search_path(place.root));
+  const auto tools = interpreter_of(place.tools_python, place, discovered.levels);
   const auto environment =
-      place.python == place.tools_python ? tools : interpreter_of(place.python, place, found.levels);
+      place.python == place.tools_python ? tools : interpreter_of(place.python, place, discovered.levels);
   const bool gpu = probe::gpus().available;
   Checks checks;
-  for (const auto& level : found.levels) checks.push_back(level_check(level, environment, tools, place, gpu));
-  for (const auto& problem : found.problems) {
+  for (const auto& level : discovered.levels) checks.push_back(level_check(level, environment, tools, place, gpu));
+  for (const auto& problem : discovered.problems) {
     checks.push_back(
         {"levels", problem.where.filename().string(), Standing::missing, {}, problem.error.what, problem.error.hint});
   }

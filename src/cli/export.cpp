@@ -69,18 +69,18 @@ Error no_artefact(const level::Level& level, const level::Found& found, const Js
 
 Result<level::Level> choose_level(const ExportArguments& a, const Installation& place, const Json& spec) {
   const auto& name = a.level;
-  const auto found = level::discover(level::search_path(place.root));
+  const auto discovered = level::discover(level::search_path(place.root));
   std::vector<std::string> known;
   if (name.find('@') != std::string::npos) {
-    auto variant = STRATA_TRY(plan::choose_levels(found, {name}));
+    auto variant = STRATA_TRY(plan::choose_levels(discovered, {name}));
     const auto& chosen = variant.front();
     if (chosen.variant == level::kHugePages)
       return fail(
           fmt::format("--level {}: huge pages are a setting of the process and make no other artefact", name),
           fmt::format("--level {}, and start its program with GLIBC_TUNABLES={}", chosen.id, level::kHugePagesTunable),
           Exit::usage);
-    if (!level::ships(chosen)) return tl::unexpected(no_artefact(chosen, found, spec, a.python));
-    const auto base = std::find_if(found.levels.begin(), found.levels.end(),
+    if (!level::ships(chosen)) return tl::unexpected(no_artefact(chosen, discovered, spec, a.python));
+    const auto base = std::find_if(discovered.levels.begin(), discovered.levels.end(),
                                    [&](const auto& level) { return level.id == chosen.id; });
     if (base->bakes_weights != chosen.bakes_weights)  // the program that is shipped puts the weights in
       return fail(fmt::format("--level {}: its artefact holds its weights, and the program that serves {} puts them in",
@@ -88,13 +88,13 @@ Result<level::Level> choose_level(const ExportArguments& a, const Installation& 
                   fmt::format("export {} itself", chosen.id), Exit::usage);
     return chosen;
   }
-  for (const auto& level : found.levels) {
+  for (const auto& level : discovered.levels) {
     known.push_back(level.id);
     if (level.id != name) continue;
-    if (!level::ships(level)) return tl::unexpected(no_artefact(level, found, spec, a.python));
+    if (!level::ships(level)) return tl::unexpected(no_artefact(level, discovered, spec, a.python));
     return level;
   }
-  for (const auto& problem : found.problems)  // it is there, but cannot be read
+  for (const auto& problem : discovered.problems)  // it is there, but cannot be read
     if (problem.where.parent_path().filename() == name)
       return fail("--level: " + problem.error.what, problem.error.hint, Exit::usage);
   const auto near = nearest(name, known);

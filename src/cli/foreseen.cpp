@@ -44,17 +44,17 @@ double captured_bytes(const fs::path& cache, const std::string& model) {
 }
 
 Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) {
-  Participants found;
+  Participants result;
   const auto& s = ready.setting;
   for (const auto& level : ready.levels) {
     const auto why =
         plan::cannot_run(level, bundle, bundle.question, s.environment_of(level), s.tools, s.place_of(level));
     if (why)
-      found.without.push_back(fmt::format("{}: {}", level.name(), why->what));
+      result.without.push_back(fmt::format("{}: {}", level.name(), why->what));
     else
-      found.names.push_back(level.name());
+      result.names.push_back(level.name());
   }
-  return found;
+  return result;
 }
 
 }  // namespace strata::cli

@@ -48,13 +48,13 @@ Result<std::optional<level::Level>> find_level(const std::string& path, const In
     if (!level) return tl::unexpected<Error>(level.error());
     return std::optional<level::Level>(std::move(*level));
   }
-  const auto found = level::discover(level::search_path(place.root));
+  const auto discovered = level::discover(level::search_path(place.root));
   std::vector<std::string> ids;
-  for (const auto& level : found.levels) {
+  for (const auto& level : discovered.levels) {
     if (level.id == path) return std::optional<level::Level>(level);
     ids.push_back(level.id);
   }
-  for (const auto& problem : found.problems)
+  for (const auto& problem : discovered.problems)
     if (problem.where.parent_path().filename() == path) return tl::unexpected<Error>(problem.error);
   const auto meant = nearest(path, ids);
   return fail(fmt::format("{} is neither a folder with level.json, nor a program, nor a level; levels are: {}", path,

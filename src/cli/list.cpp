@@ -82,9 +82,9 @@ std::string state_of(const level::Level& level, const Installation& place) {
 
 int levels(const ListArguments& a) {
   const auto place = installation();
-  const auto found = level::discover(level::search_path(place.root));
+  const auto discovered = level::discover(level::search_path(place.root));
   Rows rows;
-  for (const auto& level : found.levels) {
+  for (const auto& level : discovered.levels) {
     const auto state = state_of(level, place);
     rows.push_back({level.id, level.rank, level.language, level.devices, level.modes,
                     level.harness ? "harness"
@@ -96,7 +96,7 @@ int levels(const ListArguments& a) {
       rows.push_back({one.name(), one.rank, one.language, one.devices, one.modes, "variant", state, variant.title});
     }
   }
-  for (const auto& problem : found.problems) tell(fmt::format("warning: {}\n", problem.error.what));
+  for (const auto& problem : discovered.problems) tell(fmt::format("warning: {}\n", problem.error.what));
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what_it_is"}, rows, a.format);
 }
 

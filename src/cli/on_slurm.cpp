@@ -206,9 +206,9 @@ Result<std::vector<int>> missing_of(const SharedFolder& folder) {
 
 // Typing errors are found here and not on a node.
 Result<void> check_levels(const CompareArguments& a) {
-  const auto found = level::discover(level::search_path(installation().root));
+  const auto discovered = level::discover(level::search_path(installation().root));
   const auto names = a.options.levels.empty() ? split(a.levels, ',') : a.options.levels;
-  STRATA_TRY(plan::choose_levels(found, names, a.options.device));
+  STRATA_TRY(plan::choose_levels(discovered, names, a.options.device));
   return {};
 }
 

@@ -22,9 +22,9 @@ inline std::optional<std::pair<double, std::string>> number_and_unit(const std::
 inline std::optional<double> seconds_of(const std::string& text) {
   static const std::map<std::string, double> units{{"", 1},   {"ms", 0.001}, {"s", 1},
                                                    {"m", 60}, {"min", 60},   {"h", 3600}};
-  const auto found = number_and_unit(text);
-  if (!found || !units.contains(found->second)) return std::nullopt;
-  return found->first * units.at(found->second);
+  const auto quantity = number_and_unit(text);
+  if (!quantity || !units.contains(quantity->second)) return std::nullopt;
+  return quantity->first * units.at(quantity->second);
 }
 
 }  // namespace strata

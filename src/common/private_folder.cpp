@@ -91,13 +91,13 @@ Result<void> private_folder(const fs::path& folder, const std::string& remedy) {
     return fail("there is no folder to keep captured networks and artefacts in: HOME is not set", remedy,
                 Exit::environment);
   for (const auto& path : chain_of(folder)) {
-    struct stat found {};
-    if (lstat(path.c_str(), &found) != 0 && (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST))
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0 && (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST))
       return fail(fmt::format("cannot make the folder {}: {}", folder.string(), std::strerror(errno)), remedy,
                   Exit::environment);
-    if (lstat(path.c_str(), &found) != 0)
+    if (lstat(path.c_str(), &status) != 0)
       return fail(fmt::format("cannot look at {}: {}", path.string(), std::strerror(errno)), remedy, Exit::environment);
-    if (const auto why = who_else(found); !why.empty()) return not_private(folder, path, why, remedy);
+    if (const auto why = who_else(status); !why.empty()) return not_private(folder, path, why, remedy);
   }
   return {};
 }
@@ -106,9 +106,9 @@ Result<void> private_tree(const fs::path& folder, const std::string& remedy) {
   STRATA_TRY(private_folder(folder, remedy));
   std::error_code ec;
   for (const auto& entry : fs::recursive_directory_iterator(folder, ec)) {
-    struct stat found {};
-    if (lstat(entry.path().c_str(), &found) != 0) continue;  // it went meanwhile
-    if (const auto why = who_else(found); !why.empty()) return not_private(folder, entry.path(), why, remedy);
+    struct stat status {};
+    if (lstat(entry.path().c_str(), &status) != 0) continue;  // it went meanwhile
+    if (const auto why = who_else(status); !why.empty()) return not_private(folder, entry.path(), why, remedy);
   }
   if (ec && ec != std::errc::no_such_file_or_directory)
     return fail(fmt::format("cannot read the folder {}: {}", folder.string(), ec.message()), remedy);

@@ -49,18 +49,18 @@ class Rules {
 
   // The same layout for operands and results; blocks only if `blocks`.
   static Options alike(bool blocks) {
-    Options found;
+    Options result;
     for (const auto layout : all_layouts)
-      if (blocks || layout != Layout::blocked) found.push_back({layout, layout});
-    return found;
+      if (blocks || layout != Layout::blocked) result.push_back({layout, layout});
+    return result;
   }
 
   // A conversion moves all elements, to wherever they shall lie.
   static Options anything() {
-    Options found;
+    Options result;
     for (const auto in : all_layouts)
-      for (const auto out : all_layouts) found.push_back({in, out});
-    return found;
+      for (const auto out : all_layouts) result.push_back({in, out});
+    return result;
   }
 
   // What the library's layers are fastest in: blocks in float32 on processors; in bfloat16 NHWC, where
@@ -90,9 +90,9 @@ class Rules {
   }
   Options gradient_of_weight(std::int64_t out) const {
     const auto in = p_.value(node_.tensor("source")).shape[1];
-    auto found = blocks_of(in, out);
-    if (reads_plain(in)) found.front().plain_argument = "source";
-    return found;
+    auto result = blocks_of(in, out);
+    if (reads_plain(in)) result.front().plain_argument = "source";
+    return result;
   }
 
   // Over both axes of an image: a global average pooling, with or without the axes of one pixel left.
@@ -103,10 +103,10 @@ class Rules {
     std::sort(dims.begin(), dims.end());
     if (dims != std::vector<std::int64_t>{2, 3}) return {{Layout::plain, Layout::plain}};
     if (node_.flag("keepdim")) return alike(true);
-    Options found;
+    Options result;
     for (const auto layout : all_layouts)
-      if (layout != Layout::blocked || whole(first())) found.push_back({layout, Layout::plain});
-    return found;
+      if (layout != Layout::blocked || whole(first())) result.push_back({layout, Layout::plain});
+    return result;
   }
 
   // Blocks can be joined along the channels only whole.
@@ -145,27 +145,27 @@ class Rules {
   // A reshape is free between layouts that are as good as plain: an image of one pixel, whole blocks.
   Options view() const {
     const auto& to = p_.value(node_.outputs.front());
-    Options found{{Layout::plain, Layout::plain, 0, true}};
+    Options result{{Layout::plain, Layout::plain, 0, true}};
     for (const auto in : all_layouts)
       for (const auto out : all_layouts) {
         if (in == Layout::plain && out == Layout::plain) continue;
         if (same_bytes(first(), in, Layout::plain, p_.block) && same_bytes(to, Layout::plain, out, p_.block))
-          found.push_back({in, out, 0, true});
+          result.push_back({in, out, 0, true});
       }
-    return found;
+    return result;
   }
 
   // A copy, unless it only gives the axes other names.
   Options permute() const {
     const auto& to = p_.value(node_.outputs.front());
-    Options found;
+    Options result;
     for (const auto& [in, out] :
          {std::pair(Layout::channels_last, Layout::plain), std::pair(Layout::plain, Layout::channels_last)})
       if (has_layouts(first()) && has_layouts(to) && !is_weight(operands_of(step_).front()) &&
           only_renames_axes(step_, in, out))
-        found.push_back({in, out, 0, true});
-    found.push_back({Layout::plain, Layout::plain, 2 * to.bytes()});
-    return found;
+        result.push_back({in, out, 0, true});
+    result.push_back({Layout::plain, Layout::plain, 2 * to.bytes()});
+    return result;
   }
 
   const Program& p_;

@@ -10,19 +10,19 @@
 namespace strata::compiler {
 
 std::vector<Lifetime> lifetimes_of(const Program& program) {
-  std::vector<Lifetime> found;
+  std::vector<Lifetime> result;
   std::map<int, std::size_t> index;  // by storage
   const auto touch = [&](int value, int step) {
     const int storage = program.place(value).storage;
     if (program.place(storage).in != Place::In::arena) return;
-    const auto [it, fresh] = index.emplace(storage, found.size());
+    const auto [it, fresh] = index.emplace(storage, result.size());
     if (fresh) {
       const auto bytes = program.place(storage).bytes;
       const auto most = std::numeric_limits<std::int64_t>::max();
-      found.push_back(
+      result.push_back(
           {storage, bytes > most - alignment ? most : (bytes + alignment - 1) / alignment * alignment, step, step});
     }
-    found[it->second].last = std::max(found[it->second].last, step);
+    result[it->second].last = std::max(result[it->second].last, step);
   };
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     for (const int value : operands_of(program.steps[s])) touch(value, static_cast<int>(s));
@@ -30,7 +30,7 @@ std::vector<Lifetime> lifetimes_of(const Program& program) {
   }
   for (const auto* list : {&program.graph.outputs, &program.graph.updates})
     for (const auto& named : *list) touch(named.value, static_cast<int>(program.steps.size()));
-  return found;
+  return result;
 }
 
 std::int64_t most_at_once(const std::vector<Lifetime>& lifetimes) {

@@ -49,14 +49,14 @@ bool same_bytes(const graph::Value& value, Layout a, Layout b, std::int64_t bloc
 }
 
 std::vector<int> operands_of(const Step& step) {
-  std::vector<int> found;
+  std::vector<int> result;
   const auto add = [&](int value) {
-    if (value >= 0 && std::find(found.begin(), found.end(), value) == found.end()) found.push_back(value);
+    if (value >= 0 && std::find(result.begin(), result.end(), value) == result.end()) result.push_back(value);
   };
   for (const auto& argument : step.node.args)
     for (const int value : argument.values) add(value);
   for (const auto& post : step.posts) add(post.value);
-  return found;
+  return result;
 }
 
 std::string where(const Step& step) {

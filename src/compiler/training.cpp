@@ -103,8 +103,8 @@ class Rewriter {
     return tensor_argument(name, node_.maybe_tensor(from).value_or(-1));
   }
   Argument plain(const std::string& name) const {
-    const auto* found = node_.find(name);
-    return plain_argument(name, found == nullptr ? nlohmann::json() : found->plain);
+    const auto* argument = node_.find(name);
+    return plain_argument(name, argument == nullptr ? nlohmann::json() : argument->plain);
   }
   // All arguments but tensors.
   std::vector<Argument> with_plain(std::vector<Argument> tensors) const {

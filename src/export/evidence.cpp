@@ -47,18 +47,18 @@ Evidence evidence_of(const store::Run& run, const store::Case& run_case, const s
   if (row.state != "measured" || (verdict != "equal" && verdict != "equal_looser"))
     return {
         {}, fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, row.state, row.reason), ""};
-  Evidence found;
-  found.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
-                       {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
-                       {"case", run_case.id},    {"case_key", run_case.key}, {"level", row.level},
-                       {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
+  Evidence result;
+  result.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
+                        {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
+                        {"case", run_case.id},    {"case_key", run_case.key}, {"level", row.level},
+                        {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
   const auto made = made_at(job.cache);
   const bool same = made.empty() || run.finished.empty() || made <= run.finished;
-  found.certificate["same_files"] = same;
+  result.certificate["same_files"] = same;
   if (!same)
-    found.note = fmt::format(
+    result.note = fmt::format(
         "the artefact was made again on {}, after that run, from the same sources and with the same versions", made);
-  return found;
+  return result;
 }
 
 constexpr int kLookedAt = 20;  // runs of the same case, when no one measured this network

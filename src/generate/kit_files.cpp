@@ -29,13 +29,13 @@ void add_source(const std::string& name, std::set<std::string>& files) {
 // The kit's headers that a text includes: as "kit/x.hpp", or beside it as "x.hpp".
 std::set<std::string> headers_in(const std::string& text) {
   constexpr std::string_view begin = "#include \"", folder = "kit/";
-  std::set<std::string> found;
+  std::set<std::string> result;
   for (std::size_t at = 0; (at = text.find(begin, at)) != std::string::npos;) {
     at += begin.size();
     const auto name = text.substr(at, text.find('"', at) - at);
-    found.insert(name.starts_with(folder) ? name.substr(folder.size()) : name);
+    result.insert(name.starts_with(folder) ? name.substr(folder.size()) : name);
   }
-  return found;
+  return result;
 }
 
 }  // namespace

@@ -56,9 +56,9 @@ using Tensors = std::vector<std::pair<std::string, TensorView>>;
 
 Result<void> add_inputs(Tensors& tensors, const graph::Graph& graph, const SafeTensors& inputs) {
   for (const auto& input : graph.inputs) {
-    const auto* found = inputs.find("0/" + input.name);
-    if (found == nullptr) return lacks(inputs, "0/" + input.name);
-    tensors.emplace_back("input/" + input.name, *found);
+    const auto* tensor = inputs.find("0/" + input.name);
+    if (tensor == nullptr) return lacks(inputs, "0/" + input.name);
+    tensors.emplace_back("input/" + input.name, *tensor);
   }
   return {};
 }
@@ -89,10 +89,10 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
   STRATA_TRY(add_inputs(tensors, graph, inputs));
   Kept kept;
   for (const auto& output : graph.outputs) {
-    const auto* found = reference.find("f64/0/" + output.name);
-    if (found == nullptr) return lacks(reference, "f64/0/" + output.name);
-    const auto wanted = to_doubles(*found);
-    kept.add(tensors, "output/" + output.name, wanted, found->shape);
+    const auto* tensor = reference.find("f64/0/" + output.name);
+    if (tensor == nullptr) return lacks(reference, "f64/0/" + output.name);
+    const auto wanted = to_doubles(*tensor);
+    kept.add(tensors, "output/" + output.name, wanted, tensor->shape);
     kept.add(tensors, "bound/" + output.name,
              {strict * envelope(runs, output.name, wanted, least_envelope_in(precision))}, {});
   }
@@ -131,13 +131,13 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
   tensors.emplace_back("labels", *label);
   Kept kept;
   const auto add = [&](const std::string& name, double of_runs, double floor) -> Result<void> {
-    const auto* found = reference->find("0/" + name);
-    if (found == nullptr) return lacks(*reference, "0/" + name);
-    const auto wanted = to_doubles(*found);
+    const auto* tensor = reference->find("0/" + name);
+    if (tensor == nullptr) return lacks(*reference, "0/" + name);
+    const auto wanted = to_doubles(*tensor);
     double size = 0;
     for (const double element : wanted) size += element * element;
     const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(wanted.size()));
-    kept.add(tensors, "output/" + name, wanted, found->shape);
+    kept.add(tensors, "output/" + name, wanted, tensor->shape);
     kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(precision)) * scale}, {});
     return {};
   };

@@ -13,10 +13,10 @@ bool has(const std::string& labels, char label) {
 // The labels of `from` that are (not) in each of the others.
 std::string chosen(const std::string& from, const std::string& name, bool in_one, const std::string& other,
                    bool in_other) {
-  std::string found;
+  std::string result;
   for (const char label : from)
-    if (has(name, label) == in_one && has(other, label) == in_other) found += label;
-  return found;
+    if (has(name, label) == in_one && has(other, label) == in_other) result += label;
+  return result;
 }
 
 bool repeats(std::string labels) {

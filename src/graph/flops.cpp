@@ -167,15 +167,15 @@ std::optional<std::int64_t> flops_of(const Call& call) {
 }
 
 Flops flops_of(const Graph& graph, const std::vector<std::int64_t>& times_called) {
-  Flops found;
+  Flops result;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto calls = times_called.empty() ? 1 : times_called.at(n);
     if (const auto flops = flops_of(Call(graph, graph.nodes[n])))
-      found.total = saturated_sum(found.total, times(calls, *flops));
+      result.total = saturated_sum(result.total, times(calls, *flops));
     else
-      found.uncounted[graph.nodes[n].operation()] += calls;
+      result.uncounted[graph.nodes[n].operation()] += calls;
   }
-  return found;
+  return result;
 }
 
 Result<std::optional<Flops>> flops_in(const std::filesystem::path& bundle) {
@@ -191,9 +191,9 @@ Result<std::optional<Flops>> flops_in(const std::filesystem::path& bundle) {
   text << in.rdbuf();
   const auto calls = STRATA_TRY(parse(text.str(), path.string()));
   const auto often = STRATA_TRY(times_in(text.str(), calls.nodes.size(), path.string()));
-  auto found = flops_of(calls, often);
-  if (found.total == 0 && found.uncounted.empty()) return std::nullopt;  // another library may have done the work
-  return found;
+  auto flops = flops_of(calls, often);
+  if (flops.total == 0 && flops.uncounted.empty()) return std::nullopt;  // another library may have done the work
+  return flops;
 }
 
 std::vector<std::string> names_of(const std::map<std::string, std::int64_t>& uncounted) {

@@ -115,23 +115,24 @@ const Argument* Node::find(std::string_view arg) const {
 }
 
 const Argument& Node::get(std::string_view arg) const {
-  if (const auto* found = find(arg)) return *found;
+  if (const auto* argument = find(arg)) return *argument;
   std::vector<std::string_view> known;
   for (const auto& argument : args) known.push_back(argument.name);
   throw ArgumentError(fmt::format("{} has no argument '{}'; it has: {}", where(), arg, fmt::join(known, ", ")));
 }
 
 const nlohmann::json& Node::get_plain(std::string_view arg, const char* wanted) const {
-  const auto& found = get(arg);
-  if (found.kind != Argument::Kind::plain)
+  const auto& argument = get(arg);
+  if (argument.kind != Argument::Kind::plain)
     throw ArgumentError(fmt::format("{}: argument '{}' is {}, wanted is {}", where(), arg,
-                                    found.kind == Argument::Kind::tensor ? "a tensor" : "a list of tensors", wanted));
-  return found.plain;
+                                    argument.kind == Argument::Kind::tensor ? "a tensor" : "a list of tensors",
+                                    wanted));
+  return argument.plain;
 }
 
 bool Node::is_null(std::string_view arg) const {
-  const auto& found = get(arg);
-  return found.kind == Argument::Kind::plain && found.plain.is_null();
+  const auto& argument = get(arg);
+  return argument.kind == Argument::Kind::plain && argument.plain.is_null();
 }
 
 bool Node::is_tensor(std::string_view arg) const {
@@ -139,10 +140,11 @@ bool Node::is_tensor(std::string_view arg) const {
 }
 
 int Node::tensor(std::string_view arg) const {
-  const auto& found = get(arg);
-  if (found.kind == Argument::Kind::tensor) return found.values.front();
-  throw ArgumentError(fmt::format("{}: argument '{}' is {}, wanted is a tensor", where(), arg,
-                                  found.kind == Argument::Kind::plain ? found.plain.dump() : "a list of tensors"));
+  const auto& argument = get(arg);
+  if (argument.kind == Argument::Kind::tensor) return argument.values.front();
+  throw ArgumentError(
+      fmt::format("{}: argument '{}' is {}, wanted is a tensor", where(), arg,
+                  argument.kind == Argument::Kind::plain ? argument.plain.dump() : "a list of tensors"));
 }
 
 std::optional<int> Node::maybe_tensor(std::string_view arg) const {
@@ -151,10 +153,10 @@ std::optional<int> Node::maybe_tensor(std::string_view arg) const {
 }
 
 const std::vector<int>& Node::tensors(std::string_view arg) const {
-  const auto& found = get(arg);
-  if (found.kind == Argument::Kind::tensors) return found.values;
+  const auto& argument = get(arg);
+  if (argument.kind == Argument::Kind::tensors) return argument.values;
   throw ArgumentError(fmt::format("{}: argument '{}' is {}, wanted is a list of tensors", where(), arg,
-                                  found.kind == Argument::Kind::plain ? found.plain.dump() : "a tensor"));
+                                  argument.kind == Argument::Kind::plain ? argument.plain.dump() : "a tensor"));
 }
 
 namespace {

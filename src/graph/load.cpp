@@ -283,16 +283,16 @@ Result<Graph> load(const fs::path& bundle) {
 Result<void> check_tensors(const Graph& graph, const std::vector<Named>& wanted, const SafeTensors& file) {
   for (const auto& element : wanted) {
     const auto& value = graph.value(element.value);
-    const auto* found = file.find(element.name);
-    if (found == nullptr) {
+    const auto* tensor = file.find(element.name);
+    if (tensor == nullptr) {
       const auto near = nearest(element.name, file.names());
       return fail(fmt::format("{} has no tensor '{}', which the graph needs as {} {}", file.where(), element.name,
                               name_of(value.type), to_string(value.shape)),
                   near ? fmt::format("the nearest name in it is '{}'", *near) : again);
     }
-    if (found->dtype != safetensors_name(value.type) || found->shape != value.shape)
-      return fail(fmt::format("{}: '{}' is {} {}, the graph needs {} {}", file.where(), element.name, found->dtype,
-                              to_string(found->shape), safetensors_name(value.type), to_string(value.shape)),
+    if (tensor->dtype != safetensors_name(value.type) || tensor->shape != value.shape)
+      return fail(fmt::format("{}: '{}' is {} {}, the graph needs {} {}", file.where(), element.name, tensor->dtype,
+                              to_string(tensor->shape), safetensors_name(value.type), to_string(value.shape)),
                   "the weights must be those of the captured model");
   }
   return {};

@@ -10,13 +10,13 @@ namespace {
 
 const std::map<std::string_view, Operation>& table() {
   static const auto all = [] {
-    std::map<std::string_view, Operation> found;
+    std::map<std::string_view, Operation> result;
     for (const auto family :
          {convolution_operations(), normalisation_operations(), activation_operations(), pooling_operations(),
           linear_operations(), einsum_operations(), attention_operations(), arithmetic_operations(),
           reduction_operations(), view_operations(), shape_operations(), loss_operations(), backward_operations()})
-      for (const auto& operation : family) found.emplace(operation.name, operation);
-    return found;
+      for (const auto& operation : family) result.emplace(operation.name, operation);
+    return result;
   }();
   return all;
 }
@@ -34,9 +34,9 @@ const Value& Call::self() const {
 }
 
 std::vector<const Value*> Call::all(std::string_view arg) const {
-  std::vector<const Value*> found;
-  for (const int index : node_.tensors(arg)) found.push_back(index < 0 ? nullptr : &graph_.value(index));
-  return found;
+  std::vector<const Value*> result;
+  for (const int index : node_.tensors(arg)) result.push_back(index < 0 ? nullptr : &graph_.value(index));
+  return result;
 }
 
 const Operation* find_operation(std::string_view name) {

@@ -63,10 +63,10 @@ std::vector<std::string> list(Fields& fields, const char* key, bool required,
 
 // An object of strings by name, of which `allowed` are the names.
 std::map<std::string, std::string> texts(Fields& fields, const char* key, const std::vector<std::string>& allowed) {
-  std::map<std::string, std::string> found;
+  std::map<std::string, std::string> result;
   const Json* value = fields.find(key, "");
   if (value == nullptr) {
-    return found;
+    return result;
   }
   const auto good = [&](const auto& item) {
     return item.value().is_string() && std::find(allowed.begin(), allowed.end(), item.key()) != allowed.end();
@@ -79,7 +79,7 @@ std::map<std::string, std::string> texts(Fields& fields, const char* key, const 
   }
   if (!all) {
     fields.complain(key, *value, fmt::format("an object of strings by {}", fmt::join(allowed, " and ")));
-    return found;
+    return result;
   }
   return value->get<std::map<std::string, std::string>>();
 }
@@ -137,16 +137,16 @@ bool good_variant(const std::string& name) {
 }
 
 std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vector<std::string>& ignored) {
-  std::vector<Variant> found;
+  std::vector<Variant> result;
   const auto variants = object.find("variants");
   if (variants == object.end()) {
-    return found;
+    return result;
   }
   if (!variants->is_object()) {
     fields.fail_with(fmt::format("{}: \"variants\" is {}; allowed is an object, a name for each variant",
                                  fields.where(), variants->type_name()),
                      "docs/protocol.md, section level.json, shows one");
-    return found;
+    return result;
   }
   for (const auto& [name, about] : variants->items()) {
     const std::string where = fmt::format("{}: variant \"{}\"", fields.where(), name);
@@ -172,9 +172,9 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
     if (own.error()) {
       fields.fail_with(own.error()->what, own.error()->hint);
     }
-    found.push_back(std::move(variant));
+    result.push_back(std::move(variant));
   }
-  return found;
+  return result;
 }
 
 // A worker's host memory is what it is about, so a level that has no device but a GPU has it not; nor one whose workers
@@ -341,13 +341,14 @@ Level as_variant(const Level& level, const Variant& variant) {
 }
 
 Found discover(const std::vector<fs::path>& roots) {
-  Found found;
+  Found result;
   std::set<fs::path> seen_folders;
   for (const fs::path& root : roots) {
     std::error_code error;
     if (!fs::is_directory(root, error)) {
-      found.problems.push_back({root, Error{fmt::format("{}: not a folder; levels are looked for there", root.string()),
-                                            "check STRATA_LEVEL_PATH", Exit::usage}});
+      result.problems.push_back(
+          {root, Error{fmt::format("{}: not a folder; levels are looked for there", root.string()),
+                       "check STRATA_LEVEL_PATH", Exit::usage}});
       continue;
     }
     std::vector<fs::path> folders;
@@ -358,24 +359,24 @@ Found discover(const std::vector<fs::path>& roots) {
       }
       auto level = read(folder);
       if (!level) {
-        found.problems.push_back({folder / "level.json", level.error()});
+        result.problems.push_back({folder / "level.json", level.error()});
         continue;
       }
-      const auto same = std::find_if(found.levels.begin(), found.levels.end(),
+      const auto same = std::find_if(result.levels.begin(), result.levels.end(),
                                      [&](const Level& other) { return other.id == level->id; });
-      if (same != found.levels.end()) {
-        found.problems.push_back({folder / "level.json",
-                                  Error{fmt::format("{}: the id \"{}\" is taken by {}",
-                                                    (folder / "level.json").string(), level->id, same->folder.string()),
-                                        "give one of the two another id", Exit::usage}});
+      if (same != result.levels.end()) {
+        result.problems.push_back({folder / "level.json", Error{fmt::format("{}: the id \"{}\" is taken by {}",
+                                                                            (folder / "level.json").string(), level->id,
+                                                                            same->folder.string()),
+                                                                "give one of the two another id", Exit::usage}});
         continue;
       }
-      found.levels.push_back(std::move(*level));
+      result.levels.push_back(std::move(*level));
     }
   }
-  std::sort(found.levels.begin(), found.levels.end(),
+  std::sort(result.levels.begin(), result.levels.end(),
             [](const Level& a, const Level& b) { return a.rank != b.rank ? a.rank < b.rank : a.id < b.id; });
-  return found;
+  return result;
 }
 
 std::vector<fs::path> search_path(const fs::path& root) {

@@ -234,20 +234,20 @@ Try<Json> Session::read_weights() {
 
 Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nanoseconds at_least) {
   auto answer = STRATA_TRY(call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}}));
-  const auto found = STRATA_TRY(worker::read_integers(answer, "wall_ns", std::nullopt));
-  if (found.empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
+  const auto result = STRATA_TRY(worker::read_integers(answer, "wall_ns", std::nullopt));
+  if (result.empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
   auto said = fields(answer, "warm_up");
   const auto count = said.integer_or_null("iterations"), first = said.integer_or_null("first_ns");
   if (said.error()) return tl::unexpected(broken(said));
   const double since_load = static_cast<double>(asked_ns_ + waited_ns_ - loading_since_ns_);
   if (const auto why = proof::impossible_sum("the first iteration took",
-                                             static_cast<double>(first.value_or(found.front())), since_load);
+                                             static_cast<double>(first.value_or(result.front())), since_load);
       start_up_.first_iteration_ms == 0 && !why.empty())
     return tl::unexpected(impossible("warm_up", why));
-  steps_ += std::clamp<std::int64_t>(count.value_or(0), static_cast<std::int64_t>(found.size()), kMost);
+  steps_ += std::clamp<std::int64_t>(count.value_or(0), static_cast<std::int64_t>(result.size()), kMost);
   if (start_up_.first_iteration_ms == 0)
-    start_up_.first_iteration_ms = static_cast<double>(first.value_or(found.front())) * 1e-6;
-  return found;
+    start_up_.first_iteration_ms = static_cast<double>(first.value_or(result.front())) * 1e-6;
+  return result;
 }
 
 Try<store::Block> Session::measure(const BlockPlan& plan) {

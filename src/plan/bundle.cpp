@@ -113,11 +113,11 @@ Result<void> read_into(Bundle& bundle) {
 // What the network computes is counted here and not by the capture, so that there is one count. `flops` is null where
 // nothing of it is known. A bundle that has its own number and nothing to count keeps it.
 void count_flops(const fs::path& folder, nlohmann::json& info) {
-  const auto found = graph::flops_in(folder);
-  const bool known = found && *found;
+  const auto flops = graph::flops_in(folder);
+  const bool known = flops && *flops;
   if (!known && info.contains("flops")) return;
-  info["flops"] = known ? nlohmann::json((*found)->total) : nlohmann::json();
-  info["flops_uncounted"] = known ? graph::names_of((*found)->uncounted) : std::vector<std::string>{};
+  info["flops"] = known ? nlohmann::json((*flops)->total) : nlohmann::json();
+  info["flops_uncounted"] = known ? graph::names_of((*flops)->uncounted) : std::vector<std::string>{};
 }
 
 // The cached captures of a case: one of strata's own networks has one place, a user's one for each state of its files.

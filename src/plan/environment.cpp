@@ -44,14 +44,14 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
   const auto answer = outside::parse(ran->stdout_text, python);
   const auto value = answer ? *answer : nlohmann::json();
   outside::Fields told(value, python);
-  Environment found{.python = python, .python_version = told.text("python"), .missing = told.texts("missing")};
-  found.torch_version = told.text("torch");
+  Environment result{.python = python, .python_version = told.text("python"), .missing = told.texts("missing")};
+  result.torch_version = told.text("torch");
   if (ran->exit_code != 0 || told.error())
     return fail(
         fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),
         remedy, Exit::environment);
-  if (more == Ask::packages) found.packages = outside::field(value, "packages");
-  return found;
+  if (more == Ask::packages) result.packages = outside::field(value, "packages");
+  return result;
 }
 
 Result<Environments> ask_environments(const Installation& place, const std::vector<std::string>& modules) {

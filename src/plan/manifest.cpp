@@ -25,8 +25,8 @@ std::string fault_of(const fs::path& path, const Json& entry) {
   if (!fs::is_regular_file(path, ec)) return "is missing";
   if (const auto size = fs::file_size(path, ec); ec || size != bytes->get<std::uint64_t>())
     return fmt::format("has {} bytes instead of {}", ec ? 0 : size, bytes->get<std::uint64_t>());
-  const auto found = sha256_of_file(path);
-  return found && *found == hash->get<std::string>() ? "" : "has another content than in manifest.json";
+  const auto digest = sha256_of_file(path);
+  return digest && *digest == hash->get<std::string>() ? "" : "has another content than in manifest.json";
 }
 
 }  // namespace

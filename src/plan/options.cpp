@@ -36,14 +36,14 @@ Result<void> one_of(const std::string& option, const std::string& got, const std
 // "a,b": each allowed, none twice.
 Result<std::vector<std::string>> list_of(const std::string& option, const std::string& text,
                                          const std::vector<std::string>& allowed) {
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   for (const auto& word : split(text, ',')) {
     STRATA_TRY(one_of(option, word, allowed));
-    if (std::find(found.begin(), found.end(), word) != found.end())
+    if (std::find(result.begin(), result.end(), word) != result.end())
       return usage(fmt::format("{} {}: {} is given twice", option, text, word));
-    found.push_back(word);
+    result.push_back(word);
   }
-  return found;
+  return result;
 }
 
 Result<std::string> existing(const std::string& option, const std::string& path, bool folder) {

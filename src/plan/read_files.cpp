@@ -26,13 +26,13 @@ std::string text_of(const Json& entry, const char* field) {
 // A large file is hashed once a process; the time of its last change of any kind cannot be set back.
 std::string hash_of(const std::string& path) {
   static std::map<std::array<std::uint64_t, 7>, std::string> known;
-  struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return {};
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return {};
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  const std::array<std::uint64_t, 7> identity{number(found.st_dev),          number(found.st_ino),
-                                              number(found.st_size),         number(found.st_mtim.tv_sec),
-                                              number(found.st_mtim.tv_nsec), number(found.st_ctim.tv_sec),
-                                              number(found.st_ctim.tv_nsec)};
+  const std::array<std::uint64_t, 7> identity{number(status.st_dev),          number(status.st_ino),
+                                              number(status.st_size),         number(status.st_mtim.tv_sec),
+                                              number(status.st_mtim.tv_nsec), number(status.st_ctim.tv_sec),
+                                              number(status.st_ctim.tv_nsec)};
   const auto [at, added] = known.try_emplace(identity);
   if (added) at->second = sha256_of_file(path).value_or("");
   return at->second;
@@ -46,8 +46,8 @@ std::string listing_hash(const std::string& path) {
   while (const dirent* entry = readdir(folder.get())) {
     const std::string name = entry->d_name;
     if (name == "." || name == ".." || name == "__pycache__") continue;
-    struct stat found {};
-    const bool is_folder = stat((path + "/" + name).c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+    struct stat status {};
+    const bool is_folder = stat((path + "/" + name).c_str(), &status) == 0 && S_ISDIR(status.st_mode);
     names.push_back(is_folder ? name + "/" : name);
   }
   std::sort(names.begin(), names.end());

@@ -24,15 +24,15 @@ constexpr const char* kBeside[] = {"artefacts", "bundles", "data", "headers", "l
 
 // Folders, not links to them.
 std::vector<fs::path> reference_folders(const fs::path& bundle) {
-  std::vector<fs::path> found;
+  std::vector<fs::path> result;
   std::error_code ec;
   for (fs::recursive_directory_iterator entry(bundle, ec), end; !ec && entry != end; entry.increment(ec)) {
     std::error_code gone;
     if (entry->path().filename() != "reference" || entry->is_symlink(gone) || !entry->is_directory(gone)) continue;
-    found.push_back(entry->path());
+    result.push_back(entry->path());
     entry.disable_recursion_pending();
   }
-  return found;
+  return result;
 }
 
 bool shown_on_demand() {

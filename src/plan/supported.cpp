@@ -17,19 +17,19 @@ Result<RecordedOperations> recorded_operations(const fs::path& root) {
   const auto path = root / "src/graph/recorded/operations.json";
   std::ifstream in(path);
   const auto all = nlohmann::json::parse(in, nullptr, false);
-  RecordedOperations found;
+  RecordedOperations result;
   try {
-    found.torch = all.at("torch").get<std::string>();
-    found.torchvision = all.at("torchvision").get<std::string>();
+    result.torch = all.at("torch").get<std::string>();
+    result.torchvision = all.at("torchvision").get<std::string>();
     for (const auto& alike : all.at("graphs"))
       for (const auto& model : alike.at("models").get<std::vector<std::string>>())
         for (const char* mode : {"infer", "train"})
-          if (alike.contains(mode)) alike[mode].get_to(found.models[model][mode]);
+          if (alike.contains(mode)) alike[mode].get_to(result.models[model][mode]);
   } catch (const nlohmann::json::exception&) {
     return fail(fmt::format("the record of models' operations {} is missing or damaged", path.string()),
                 ".venv/bin/python tools/record_operations.py makes it");
   }
-  return found;
+  return result;
 }
 
 Verdict supports(const level::Level& level, const std::string& model, const std::string& mode,

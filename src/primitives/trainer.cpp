@@ -74,7 +74,7 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
   }
   for (const auto* list : {&graph().parameters, &graph().buffers})
     for (const auto& named : *list)
-      if (const auto* found = weights.find(prefix + named.name)) library_->write_kept(named.value, found->data);
+      if (const auto* tensor = weights.find(prefix + named.name)) library_->write_kept(named.value, tensor->data);
   for (const auto& step : steps_.at_load) step->execute();
   return {};
 }

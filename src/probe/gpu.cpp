@@ -100,25 +100,25 @@ Gpu describe(const Nvml& nvml, Device device) {
 }  // namespace
 
 Gpus gpus() {
-  Gpus found;
+  Gpus result;
   const Nvml nvml;
   if (!nvml.ready()) {
-    found.why_not = nvml.why_not();
-    return found;
+    result.why_not = nvml.why_not();
+    return result;
   }
   std::array<char, 96> driver{};
-  if (nvml.driver(driver.data(), driver.size()) == 0) found.driver = driver.data();
+  if (nvml.driver(driver.data(), driver.size()) == 0) result.driver = driver.data();
   unsigned count = 0;
   if (const int status = nvml.count(&count); status != 0) {
-    found.why_not = fmt::format("the NVIDIA driver lists no GPU: {}", nvml.error(status));
-    return found;
+    result.why_not = fmt::format("the NVIDIA driver lists no GPU: {}", nvml.error(status));
+    return result;
   }
   for (unsigned i = 0; i < count; ++i) {
-    if (Device device = nullptr; nvml.by_index(i, &device) == 0) found.devices.push_back(describe(nvml, device));
+    if (Device device = nullptr; nvml.by_index(i, &device) == 0) result.devices.push_back(describe(nvml, device));
   }
-  found.available = !found.devices.empty();
-  if (!found.available) found.why_not = "the NVIDIA driver lists no GPU that this user may open";
-  return found;
+  result.available = !result.devices.empty();
+  if (!result.available) result.why_not = "the NVIDIA driver lists no GPU that this user may open";
+  return result;
 }
 
 }  // namespace strata::probe

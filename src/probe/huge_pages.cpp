@@ -29,15 +29,15 @@ std::string chosen_mode(std::string_view text) {
 }
 
 HugePages huge_pages() {
-  HugePages found;
+  HugePages result;
   std::ifstream file(kThpMode);
   std::string line;
   std::getline(file, line);
-  found.mode = chosen_mode(line);
+  result.mode = chosen_mode(line);
 #ifdef __GLIBC__
-  found.glibc = ::gnu_get_libc_version();
+  result.glibc = ::gnu_get_libc_version();
 #endif
-  return found;
+  return result;
 }
 
 std::optional<Error> why_no_huge_pages(const HugePages& found) {

@@ -113,13 +113,13 @@ std::vector<std::string> vector_instruction_sets() {
   std::istringstream words(text);
   std::set<std::string> flags;
   for (std::string word; words >> word;) flags.insert(word);
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   for (const char* name : {"sse4_2",   "avx",         "fma",         "f16c",        "avx2",     "avx_vnni", "avx512f",
                            "avx512bw", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "asimd",
                            "asimdhp",  "asimddp",     "sve",         "sve2",        "bf16",     "i8mm"}) {
-    if (flags.contains(name)) found.emplace_back(name);
+    if (flags.contains(name)) result.emplace_back(name);
   }
-  return found;
+  return result;
 }
 
 // What the hypervisor calls itself to its guests ("KVM" of "KVMKVMKVM"); "" if it does not say.

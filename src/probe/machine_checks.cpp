@@ -174,20 +174,20 @@ Check confinement_check() {
 }
 
 Checks gpu_checks() {
-  const auto found = gpus();
-  if (!found.available) {
+  const auto devices = gpus();
+  if (!devices.available) {
     return {{group,
              "GPU",
              Standing::missing,
              {},
-             found.why_not,
+             devices.why_not,
              "--device cuda needs an NVIDIA GPU and its driver; --device cpu needs nothing"}};
   }
   Checks checks;
-  for (const auto& gpu : found.devices) {
+  for (const auto& gpu : devices.devices) {
     Check check{group, "GPU", Standing::ok, {}, {}, {}};
     check.found = fmt::format("{}, {} of {} used, driver {}", gpu.name, size_text(gpu.used_bytes),
-                              size_text(gpu.memory_bytes), found.driver);
+                              size_text(gpu.memory_bytes), devices.driver);
     if (gpu.busy_percent > 5) {
       check.standing = Standing::limited;
       check.reason = fmt::format("it is {}% busy with other work", gpu.busy_percent);

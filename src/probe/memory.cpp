@@ -143,12 +143,12 @@ std::vector<Library> own_libraries(pid_t pid) {
         paths.insert(path);
     }
   }
-  std::vector<Library> found;
+  std::vector<Library> result;
   std::error_code ec;
   for (const auto& path : paths)
-    if (const auto bytes = std::filesystem::file_size(path, ec); !ec) found.push_back({path, bytes});
-  std::sort(found.begin(), found.end(), [](const Library& a, const Library& b) { return a.bytes > b.bytes; });
-  return found;
+    if (const auto bytes = std::filesystem::file_size(path, ec); !ec) result.push_back({path, bytes});
+  std::sort(result.begin(), result.end(), [](const Library& a, const Library& b) { return a.bytes > b.bytes; });
+  return result;
 }
 
 bool reset_peak(pid_t pid) {

@@ -42,10 +42,10 @@ class Judge {
       return unequal(fmt::format("has shape {}, where {} is declared", shape_of(actual), fmt::join(output.shape, "x")),
                      "output has another shape");
     if (!is_floating(output.dtype)) return judge_integers(index, output, actual, wanted);
-    Finding found = judge_floats(index, output, actual, wanted);
-    if (found.kind != Kind::unequal && !output.tap && output.shape.size() == 2)
+    Finding result = judge_floats(index, output, actual, wanted);
+    if (result.kind != Kind::unequal && !output.tap && output.shape.size() == 2)
       if (Finding classes = judge_arg_max(index, output, actual, wanted); classes.kind == Kind::unequal) return classes;
-    return found;
+    return result;
   }
 
  private:

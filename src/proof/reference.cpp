@@ -146,9 +146,9 @@ Result<void> Reference::add_set(const std::string& name) {
   std::set<int> indices;
   std::set<std::string> variants;
   for (const std::string& tensor : set.reference.names())
-    if (const auto found = owner_and_index(tensor); found && found->first == "f64") indices.insert(found->second);
+    if (const auto owner = owner_and_index(tensor); owner && owner->first == "f64") indices.insert(owner->second);
   for (const std::string& tensor : set.envelope->names())
-    if (const auto found = owner_and_index(tensor)) variants.insert(found->first);
+    if (const auto owner = owner_and_index(tensor)) variants.insert(owner->first);
   set.indices.assign(indices.begin(), indices.end());
   set.variants.assign(variants.begin(), variants.end());
   if (indices.empty()) return damaged(file, "holds no reference output");
@@ -190,51 +190,51 @@ std::vector<std::string> Reference::generic_sets() const {
 }
 
 const TensorView* Reference::expected(std::string_view set, int index, std::string_view output) const {
-  const Set* found = set_of(set);
-  return found ? found->reference.find(fmt::format("f64/{}/{}", index, output)) : nullptr;
+  const Set* weight_set = set_of(set);
+  return weight_set ? weight_set->reference.find(fmt::format("f64/{}/{}", index, output)) : nullptr;
 }
 
 std::vector<const TensorView*> Reference::legitimate(std::string_view set, int index, std::string_view output) const {
   std::vector<const TensorView*> out;
-  const Set* found = set_of(set);
+  const Set* weight_set = set_of(set);
   const TensorView* wanted = expected(set, index, output);
-  if (!found || !wanted) return out;
-  for (const std::string& variant : found->variants) {
-    const TensorView* run = found->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
+  if (!weight_set || !wanted) return out;
+  for (const std::string& variant : weight_set->variants) {
+    const TensorView* run = weight_set->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
     if (run && run->shape == wanted->shape) out.push_back(run);
   }
   return out;
 }
 
 std::vector<int> Reference::indices(std::string_view set) const {
-  const Set* found = set_of(set);
-  return found ? found->indices : std::vector<int>();
+  const Set* weight_set = set_of(set);
+  return weight_set ? weight_set->indices : std::vector<int>();
 }
 
 Envelope Reference::envelope(std::string_view set, std::string_view output) const {
-  const Set* found = set_of(set);
+  const Set* weight_set = set_of(set);
   const double least = narrowest(precision(), unit());
-  if (!found) return {least, least};
-  if (const auto known = found->known.find(output); known != found->known.end()) return known->second;
+  if (!weight_set) return {least, least};
+  if (const auto known = weight_set->known.find(output); known != weight_set->known.end()) return known->second;
   Envelope out{least, least};
-  for (int index : found->indices)
+  for (int index : weight_set->indices)
     for (const TensorView* run : legitimate(set, index, output)) {
       const Difference d = difference(*run, *expected(set, index, output), floor_scale(set));
       out.error = std::max(out.error, d.error);
       out.largest = std::max(out.largest, d.largest);
     }
-  found->known.emplace(output, out);
+  weight_set->known.emplace(output, out);
   return out;
 }
 
 double Reference::floor_scale(std::string_view set) const {
-  const Set* found = set_of(set);
-  if (!found) return 0;
-  if (found->floor_scale) return *found->floor_scale;
+  const Set* weight_set = set_of(set);
+  if (!weight_set) return 0;
+  if (weight_set->floor_scale) return *weight_set->floor_scale;
   constexpr std::size_t most = 1 << 20;  // elements: the median of a regular sample of them will do
   std::vector<double> magnitudes;
   for (const OutputSpec& output : outputs_) {
-    const TensorView* tensor = output.tap ? nullptr : expected(set, found->indices.front(), output.name);
+    const TensorView* tensor = output.tap ? nullptr : expected(set, weight_set->indices.front(), output.name);
     if (!tensor || !is_floating(tensor->dtype)) continue;
     const auto count = static_cast<std::size_t>(tensor->elements());
     for (std::size_t i = 0, step = count / most + 1; i < count; i += step)
@@ -246,8 +246,8 @@ double Reference::floor_scale(std::string_view set) const {
     std::nth_element(magnitudes.begin(), middle, magnitudes.end());
     median = *middle;
   }
-  found->floor_scale = unit() * median;
-  return *found->floor_scale;
+  weight_set->floor_scale = unit() * median;
+  return *weight_set->floor_scale;
 }
 
 double Reference::unit() const {
@@ -256,28 +256,28 @@ double Reference::unit() const {
 }
 
 double Reference::least_error(std::string_view set, std::string_view output) const {
-  const Set* found = set_of(set);
-  if (!found) return 0;
+  const Set* weight_set = set_of(set);
+  if (!weight_set) return 0;
   double least = 0;
-  for (const std::string& variant : found->variants) {
+  for (const std::string& variant : weight_set->variants) {
     double sum = 0;
-    for (int index : found->indices) {
-      const TensorView* run = found->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
+    for (int index : weight_set->indices) {
+      const TensorView* run = weight_set->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
       const TensorView* wanted = expected(set, index, output);
       if (run && wanted && run->shape == wanted->shape) sum += difference(*run, *wanted, floor_scale(set)).error;
     }
-    const double mean = sum / static_cast<double>(found->indices.size());
+    const double mean = sum / static_cast<double>(weight_set->indices.size());
     least = least > 0 ? std::min(least, mean) : mean;
   }
   return least;
 }
 
 bool Reference::distinct(std::string_view set, int index) const {
-  const Set* found = set_of(set);
-  if (!found) return false;
-  if (const auto known = found->distinct.find(index); known != found->distinct.end()) return known->second;
-  bool all_differ = found->indices.size() > 1;
-  for (int other : found->indices) {
+  const Set* weight_set = set_of(set);
+  if (!weight_set) return false;
+  if (const auto known = weight_set->distinct.find(index); known != weight_set->distinct.end()) return known->second;
+  bool all_differ = weight_set->indices.size() > 1;
+  for (int other : weight_set->indices) {
     if (other == index) continue;
     bool differs = false;
     for (const OutputSpec& output : outputs_) {
@@ -293,7 +293,7 @@ bool Reference::distinct(std::string_view set, int index) const {
     }
     all_differ = all_differ && differs;
   }
-  found->distinct.emplace(index, all_differ);
+  weight_set->distinct.emplace(index, all_differ);
   return all_differ;
 }
 
@@ -301,7 +301,7 @@ std::vector<std::string> Reference::faults() const {
   std::set<std::string> out;
   if (faults_)
     for (const std::string& tensor : faults_->names())
-      if (const auto found = owner_and_index(tensor)) out.insert(found->first);
+      if (const auto owner = owner_and_index(tensor)) out.insert(owner->first);
   return {out.begin(), out.end()};
 }
 
@@ -314,9 +314,9 @@ namespace {
 // Which bytes a file has: cases of one network share the file of its weights.
 using FileState = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
 std::optional<FileState> file_state_of(const fs::path& path) {
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
-  return FileState{found.st_dev, found.st_ino, found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec};
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileState{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
 }  // namespace

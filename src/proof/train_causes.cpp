@@ -45,7 +45,7 @@ class Causes {
     for (auto cause :
          {&Causes::no_momentum, &Causes::not_trained, &Causes::labels_moved, &Causes::scaled, &Causes::decayed,
           &Causes::statistics_kept, &Causes::statistics_differ, &Causes::reduced, &Causes::only_step})
-      if (auto found = (this->*cause)(); !found.sentence.empty()) return found;
+      if (auto result = (this->*cause)(); !result.sentence.empty()) return result;
     return {};
   }
 

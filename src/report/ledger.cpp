@@ -14,13 +14,13 @@ std::string shown(const nlohmann::json& settings, const char* name) {
 }  // namespace
 
 std::vector<std::string> setting_differences(const nlohmann::json& from, const nlohmann::json& to) {
-  std::vector<std::string> found;
+  std::vector<std::string> result;
   for (const char* name : {"layout", "precision", "freezing", "threads"}) {
     const auto a = shown(from, name), b = shown(to, name);
     const bool free_layout = std::string_view(name) == "layout" && (a == "any" || b == "any");
-    if (a != b && !free_layout) found.push_back(fmt::format("{}: {}, {}", name, a, b));
+    if (a != b && !free_layout) result.push_back(fmt::format("{}: {}, {}", name, a, b));
   }
-  return found;
+  return result;
 }
 
 }  // namespace strata::report

@@ -118,13 +118,13 @@ struct Repeated {
 };
 
 Repeated repeated_in(const Program& program) {
-  Repeated found;
+  Repeated result;
   for (const auto& step : program.steps) {
     if (step.view || step.when != When::run || (!step.again && step.phase != compiler::Phase::forward)) continue;
-    ++(step.again ? found.again : found.steps);
-    (step.again ? found.flops_again : found.flops) += compiler::flops_of(program, step);
+    ++(step.again ? result.again : result.steps);
+    (step.again ? result.flops_again : result.flops) += compiler::flops_of(program, step);
   }
-  return found;
+  return result;
 }
 
 // JSON has no infinite numbers; as capture writes them.

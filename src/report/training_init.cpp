@@ -76,14 +76,14 @@ document::Table scheme_details(const std::vector<SchemeTraining>& trainings) {
                    {"layer", "layer", "", document::Align::left},        {"what", "what", "", document::Align::left}};
   for (const auto& training : trainings)
     for (const auto& level : training.levels) {
-      const auto found = fate_of(training, level);
-      if (!found || (found->words.empty() && found->fate == Fate::learns)) continue;
+      const auto fate = fate_of(training, level);
+      if (!fate || (fate->words.empty() && fate->fate == Fate::learns)) continue;
       const auto step =
-          found->step ? document::Cell{document::Number{static_cast<double>(*found->step), document::Format::count}}
-                      : document::Cell{document::Absent{}};
+          fate->step ? document::Cell{document::Number{static_cast<double>(*fate->step), document::Format::count}}
+                     : document::Cell{document::Absent{}};
       table.rows.push_back(
-          {training.scheme(), level.row->name(), outcome_words(*found), step, found->layer,
-           found->words.empty() ? "no layer's signal vanished or exploded in the steps looked at" : found->words});
+          {training.scheme(), level.row->name(), outcome_words(*fate), step, fate->layer,
+           fate->words.empty() ? "no layer's signal vanished or exploded in the steps looked at" : fate->words});
     }
   table.note =
       "Of the first repeat that did not learn, else of the first; of levels that learn, only what was seen all the "
@@ -112,7 +112,7 @@ std::string initialisation_words(const std::vector<SchemeTraining>& trainings) {
   for (const auto& training : trainings) {
     std::map<Fate, std::vector<std::string>> by_fate;
     for (const auto& level : training.levels)
-      if (const auto found = fate_of(training, level)) by_fate[found->fate].push_back(level.row->name());
+      if (const auto fate = fate_of(training, level)) by_fate[fate->fate].push_back(level.row->name());
     if (by_fate.empty()) continue;
     if (by_fate.size() == 1 && by_fate.contains(Fate::learns))
       learn.push_back(training.scheme());

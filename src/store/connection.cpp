@@ -184,28 +184,28 @@ Result<void> Connection::open(const std::string& name, int flags) {
 Result<std::size_t> Connection::version() {
   Statement ask(handle(), "PRAGMA user_version");
   if (!ask.step()) return broken("cannot read it");
-  const auto found = static_cast<std::size_t>(ask.integer());
-  if (found > kMigrations.size())
-    return fail(fmt::format("store {}: its schema is number {}, this strata knows up to {}", path_.string(), found,
+  const auto result = static_cast<std::size_t>(ask.integer());
+  if (result > kMigrations.size())
+    return fail(fmt::format("store {}: its schema is number {}, this strata knows up to {}", path_.string(), result,
                             kMigrations.size()),
                 "use the newer strata that wrote it, or another file with --store PATH", Exit::environment);
-  return found;
+  return result;
 }
 
 // A store from before there were sums is written anew, with them, before anything else changes: one that says it is of
 // today and has none is damaged.
 Result<void> Connection::migrate() {
-  const auto found = STRATA_TRY(version());
-  if (found == 0 && !schema_of(handle()).empty()) return damaged("it is the database of another program");
-  const bool is_today = found == kMigrations.size();
+  const auto schema = STRATA_TRY(version());
+  if (schema == 0 && !schema_of(handle()).empty()) return damaged("it is the database of another program");
+  const bool is_today = schema == kMigrations.size();
   if (!has_page_sums(handle()) && is_today) return damaged("its pages have no checksums");
-  if (!has_page_sums(handle()) && found > 0) {
+  if (!has_page_sums(handle()) && schema > 0) {
     if (auto done = execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);", "cannot give its pages checksums"); !done)
       return done;
     if (!has_page_sums(handle())) return damaged("its pages could not be given checksums");
   }
   const char* doing = "cannot bring its schema up to date";
-  for (std::size_t step = found; step < kMigrations.size(); ++step) {
+  for (std::size_t step = schema; step < kMigrations.size(); ++step) {
     auto done = execute(fmt::format("BEGIN IMMEDIATE;{};", kMigrations[step]).c_str(), doing);
     if (done && step == kFingerprintStep && !fingerprint_old_runs(handle())) done = broken(doing);
     if (done) done = execute(fmt::format("PRAGMA user_version={};COMMIT;", step + 1).c_str(), doing);
@@ -221,10 +221,10 @@ Result<void> Connection::migrate() {
 }
 
 Result<void> Connection::check_schema() {
-  const auto found = schema_of(handle());
-  if (found == right_schema()) return {};
-  if (found == std::set<std::string>{"unreadable"}) return broken("cannot read its schema");
-  for (const auto& entry : found)
+  const auto schema = schema_of(handle());
+  if (schema == right_schema()) return {};
+  if (schema == std::set<std::string>{"unreadable"}) return broken("cannot read its schema");
+  for (const auto& entry : schema)
     if (!right_schema().contains(entry))
       return damaged(fmt::format("it holds the {}, which no store of strata has", escape::one_line(first_line(entry))));
   return damaged("some of its tables are missing");
@@ -264,14 +264,14 @@ Result<void> Connection::open_without_rights(const Error& why) {
 Result<Connection> Connection::to_read(const fs::path& path) {
   Connection made(path);
   auto opened = made.open(path.string(), SQLITE_OPEN_READONLY);
-  auto found = opened ? made.version() : Result<std::size_t>(tl::unexpected(opened.error()));
-  if (!found && is_lack_of_rights(sqlite3_extended_errcode(made.handle()))) {
-    STRATA_TRY(made.open_without_rights(found.error()));
-    found = made.version();
+  auto schema = opened ? made.version() : Result<std::size_t>(tl::unexpected(opened.error()));
+  if (!schema && is_lack_of_rights(sqlite3_extended_errcode(made.handle()))) {
+    STRATA_TRY(made.open_without_rights(schema.error()));
+    schema = made.version();
   }
-  if (!found) return tl::unexpected(found.error());
-  if (*found == 0) return made.damaged("it is no store, or an empty one");
-  if (*found < kMigrations.size()) {  // brought up to date first, where it can be
+  if (!schema) return tl::unexpected(schema.error());
+  if (*schema == 0) return made.damaged("it is no store, or an empty one");
+  if (*schema < kMigrations.size()) {  // brought up to date first, where it can be
     made.handle_.reset();
     STRATA_TRY(to_write(path));
     return to_read(path);

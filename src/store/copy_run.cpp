@@ -114,9 +114,9 @@ bool same_content(const Run& run, const Run& other) {
 Result<bool> Store::has_run(const std::string& run_id) const {
   Statement ask(handle(), "SELECT 1 FROM runs WHERE run_id=?");
   ask.bind(run_id);
-  const bool found = ask.step();
+  const bool result = ask.step();
   if (!ask.ok()) return connection_.broken("cannot look for a run");
-  return found;
+  return result;
 }
 
 Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {

@@ -372,7 +372,7 @@ Result<std::vector<ListedCase>> Store::run_cases(const std::string& run_id) cons
                 "SELECT c.hash,r.network,c.id,r.verdict FROM run_cases r LEFT JOIN cases c ON c.hash=r.hash WHERE "
                 "r.run_id=? ORDER BY r.position");
   ask.bind(run_id);
-  std::vector<ListedCase> found;
+  std::vector<ListedCase> result;
   while (ask.step()) {
     ListedCase one;
     one.key = ask.text();
@@ -380,10 +380,10 @@ Result<std::vector<ListedCase>> Store::run_cases(const std::string& run_id) cons
     one.id = ask.text();
     one.verdict = ask.text();
     if (!ask.fault().empty()) return connection_.damaged("a case: " + ask.fault());
-    found.push_back(std::move(one));
+    result.push_back(std::move(one));
   }
   if (!ask.ok()) return connection_.broken("cannot list the cases of a run");
-  return found;
+  return result;
 }
 
 // The id of the run that is meant. A run to which nothing was added is never "last".
@@ -391,12 +391,12 @@ Result<std::string> Store::find_run(const std::string& which) const {
   const auto ids = [&](const char* sql, const std::vector<std::string>& values) -> Result<std::vector<std::string>> {
     Statement ask(handle(), sql);
     for (const auto& value : values) ask.bind(value);
-    std::vector<std::string> found;
-    while (ask.step()) found.push_back(ask.text());
+    std::vector<std::string> result;
+    while (ask.step()) result.push_back(ask.text());
     if (!ask.ok()) return connection_.broken("cannot look for a run");
-    for (const auto& id : found)
+    for (const auto& id : result)
       if (!is_run_id(id)) return connection_.damaged("a run has an id that strata does not give");
-    return found;
+    return result;
   };
   const auto newest =
       ids("SELECT run_id FROM runs WHERE EXISTS(SELECT 1 FROM run_cases WHERE run_cases.run_id=runs.run_id) ORDER BY "

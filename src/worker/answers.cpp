@@ -74,20 +74,20 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
 tl::expected<std::vector<std::int64_t>, Failure> read_integers(const Json& answer, const char* key,
                                                                std::optional<std::size_t> count, std::int64_t least) {
   outside::Fields read(answer, "the answer", see_protocol);
-  auto found = read.integers(key, count, least, longest_ns);
+  auto result = read.integers(key, count, least, longest_ns);
   if (read.error()) {
     return tl::unexpected(broken_answer(read));
   }
-  return found;
+  return result;
 }
 
 tl::expected<std::optional<std::int64_t>, Failure> read_optional_integer(const Json& answer, const char* key) {
   outside::Fields read(answer, "the answer", see_protocol);
-  const auto found = read.integer_or_null(key);
+  const auto result = read.integer_or_null(key);
   if (read.error()) {
     return tl::unexpected(broken_answer(read));
   }
-  return found;
+  return result;
 }
 
 Json last_line(const Finished& finished) {

@@ -68,9 +68,9 @@ bool is_marked(int proc, const char* name, const char* mark, std::size_t length)
   if (file < 0) {
     return false;
   }
-  const bool found = has_entry(file, mark, length);
+  const bool result = has_entry(file, mark, length);
   ::close(file);
-  return found;
+  return result;
 }
 
 // How many were found and sent SIGKILL.
@@ -79,7 +79,7 @@ int look_once(const char* mark, std::size_t length) {
   if (proc < 0) {
     return 0;
   }
-  int found = 0;
+  int result = 0;
   alignas(Entry) std::array<char, 16384> entries;
   for (;;) {
     const long got = ::syscall(SYS_getdents64, proc, entries.data(), entries.size());
@@ -96,11 +96,11 @@ int look_once(const char* mark, std::size_t length) {
       for (const char* digit = entry->name; *digit != '\0'; ++digit) {
         pid = pid * 10 + (*digit - '0');
       }
-      found += pid > 1 && pid != ::getpid() && ::kill(pid, SIGKILL) == 0 ? 1 : 0;
+      result += pid > 1 && pid != ::getpid() && ::kill(pid, SIGKILL) == 0 ? 1 : 0;
     }
   }
   ::close(proc);
-  return found;
+  return result;
 }
 
 }  // namespace

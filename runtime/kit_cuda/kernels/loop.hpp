@@ -52,9 +52,9 @@ struct Team {
       if (own < half) all[own] = join(all[own], all[own + half]);
       __syncthreads();
     }
-    const T found = all[own % lanes];
+    const T result = all[own % lanes];
     __syncthreads();
-    return found;
+    return result;
   }
 #else
  private:

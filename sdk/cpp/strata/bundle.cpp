@@ -161,18 +161,18 @@ Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path) {
     std::vector<HostTensor> entry;
     for (const Declared& input : bundle.inputs) {
       const auto name = fmt::format("{}/{}", index, input.name);
-      const TensorView* found = file.find(name);
-      if (found == nullptr) {
+      const TensorView* tensor = file.find(name);
+      if (tensor == nullptr) {
         if (&input == &bundle.inputs.front())
           return ring.empty() ? throw Failure("failed", fmt::format("{} has no tensor '{}'", path.string(), name))
                               : ring;
         throw Failure("failed", fmt::format("{} has no tensor '{}'", path.string(), name));
       }
-      if (found->dtype != input.dtype || !fits(bundle, input, found->shape))
-        throw Failure("failed",
-                      fmt::format("{}: '{}' is {} [{}], the bundle declares {} [{}]", path.string(), name, found->dtype,
-                                  fmt::join(found->shape, ", "), input.dtype, fmt::join(input.shape, ", ")));
-      entry.push_back(copy_of(*found));
+      if (tensor->dtype != input.dtype || !fits(bundle, input, tensor->shape))
+        throw Failure("failed", fmt::format("{}: '{}' is {} [{}], the bundle declares {} [{}]", path.string(), name,
+                                            tensor->dtype, fmt::join(tensor->shape, ", "), input.dtype,
+                                            fmt::join(input.shape, ", ")));
+      entry.push_back(copy_of(*tensor));
     }
     if (bundle.inputs.empty()) throw Failure("unsupported", "the bundle declares no inputs");
     ring.push_back(std::move(entry));
@@ -188,18 +188,18 @@ std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem:
   std::vector<HostTensor> result;
   for (std::size_t index = 0; index < count; ++index) {
     const auto name = fmt::format("{}/labels", index);
-    const TensorView* found = file.find(name);
-    if (found == nullptr)
+    const TensorView* tensor = file.find(name);
+    if (tensor == nullptr)
       throw Failure("bad_request", fmt::format("{} has no tensor '{}'", path.string(), name),
                     fmt::format("one `<index>/labels` for each of the {} inputs", count));
-    if (found->dtype != "I64" || found->shape.size() != 1 || found->shape[0] != scores[0])
+    if (tensor->dtype != "I64" || tensor->shape.size() != 1 || tensor->shape[0] != scores[0])
       throw Failure("bad_request", fmt::format("{}: '{}' is {} [{}], needed is I64 [{}]", path.string(), name,
-                                               found->dtype, fmt::join(found->shape, ", "), scores[0]));
+                                               tensor->dtype, fmt::join(tensor->shape, ", "), scores[0]));
     for (std::size_t i = 0; i < static_cast<std::size_t>(scores[0]); ++i)
-      if (const double label = value_at(*found, i); label < 0 || label >= static_cast<double>(scores[1]))
+      if (const double label = value_at(*tensor, i); label < 0 || label >= static_cast<double>(scores[1]))
         throw Failure("bad_request", fmt::format("{}: '{}' holds the label {}, the network's classes are 0 to {}",
                                                  path.string(), name, label, scores[1] - 1));
-    result.push_back(copy_of(*found));
+    result.push_back(copy_of(*tensor));
   }
   return result;
 }

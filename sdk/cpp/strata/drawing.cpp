@@ -29,13 +29,13 @@ void add_count(State& state, std::optional<std::uint64_t> count) {
 }
 
 std::optional<std::uint64_t> count_in(const SafeTensors& state) {
-  const auto* found = state.find(kName);
-  if (found == nullptr) return std::nullopt;
+  const auto* tensor = state.find(kName);
+  if (tensor == nullptr) return std::nullopt;
   std::uint64_t count = 0;
-  if (found->dtype != "I64" || found->bytes != sizeof count)
+  if (tensor->dtype != "I64" || tensor->bytes != sizeof count)
     throw Failure("failed", fmt::format("{}: '{}' is of another type or shape", state.where(), kName),
                   "it is one I64, as `state` writes it");
-  std::memcpy(&count, found->data, sizeof count);
+  std::memcpy(&count, tensor->data, sizeof count);
   return count;
 }
 

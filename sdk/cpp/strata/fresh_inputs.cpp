@@ -26,16 +26,16 @@ bool can_hold(const std::byte* at) {
 
 template <class Value>
 std::vector<std::byte*> find_places(std::byte* data, std::size_t count, std::span<const std::uint64_t> places) {
-  std::vector<std::byte*> found;
+  std::vector<std::byte*> result;
   for (const auto place : places) {
     for (std::size_t i = 0; i < std::min(count, kLooks); ++i) {
       std::byte* at = data + (place % count + i) % count * sizeof(Value);
-      if (!can_hold<Value>(at) || std::find(found.begin(), found.end(), at) != found.end()) continue;
-      found.push_back(at);
+      if (!can_hold<Value>(at) || std::find(result.begin(), result.end(), at) != result.end()) continue;
+      result.push_back(at);
       break;
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace

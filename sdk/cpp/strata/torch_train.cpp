@@ -182,7 +182,7 @@ void TrainableTorchLevel::load_state(const SafeTensors& state, std::int64_t step
       into.emplace((is_count(buffer) ? count_prefix : weight_prefix) + name, buffer);
   copy_weights(into, state, [](const std::string& name) { return !name.starts_with(generator_prefix); });
   for (auto& [name, generator] : generators(device_))
-    if (const auto* found = state.find(name)) generator.set_state(borrow(*found).clone());
+    if (const auto* tensor = state.find(name)) generator.set_state(borrow(*tensor).clone());
   optimiser_->state().clear();
   for (auto& [parameter, buffers] : kept)
     optimiser_->state()[parameter.unsafeGetTensorImpl()] = state_of(rule_, std::move(buffers), step);

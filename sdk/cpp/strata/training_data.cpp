@@ -20,12 +20,12 @@ namespace {
 
 // A tensor of this type and number of dimensions.
 const TensorView& need(const SafeTensors& file, const char* name, const char* dtype, std::size_t dimensions) {
-  const TensorView* found = file.find(name);
-  if (found == nullptr) refuse(file.where(), fmt::format("it has no tensor '{}'", name));
-  if (found->dtype != dtype || found->shape.size() != dimensions)
-    refuse(file.where(), fmt::format("'{}' is {} of shape [{}]; allowed is {} of {} dimensions", name, found->dtype,
-                                     fmt::join(found->shape, ", "), dtype, dimensions));
-  return *found;
+  const TensorView* tensor = file.find(name);
+  if (tensor == nullptr) refuse(file.where(), fmt::format("it has no tensor '{}'", name));
+  if (tensor->dtype != dtype || tensor->shape.size() != dimensions)
+    refuse(file.where(), fmt::format("'{}' is {} of shape [{}]; allowed is {} of {} dimensions", name, tensor->dtype,
+                                     fmt::join(tensor->shape, ", "), dtype, dimensions));
+  return *tensor;
 }
 
 SafeTensors map(const std::filesystem::path& path) {

@@ -78,13 +78,13 @@ class Assignment {
   }
   // What a step reads a value in: as operand of its operation, as operand of a post, or both.
   std::set<Layout> wanted_by(const Step& step, std::size_t s, int value) const {
-    std::set<Layout> found;
+    std::set<Layout> result;
     for (const auto& argument : step.node.args)
       if (std::find(argument.values.begin(), argument.values.end(), value) != argument.values.end())
-        found.insert(layout_of(argument, s));
+        result.insert(layout_of(argument, s));
     for (const auto& post : step.posts)
-      if (post.value == value) found.insert(chosen(s).out);
-    return found;
+      if (post.value == value) result.insert(chosen(s).out);
+    return result;
   }
   Layout layout_of(const graph::Argument& argument, std::size_t s) const {
     const auto& option = chosen(s);

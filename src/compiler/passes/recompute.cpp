@@ -111,9 +111,9 @@ struct Planned {
 
 Result<Planned> planned(Program program) {
   STRATA_TRY(settle(program));
-  Planned found{program, std::move(program)};
-  for (const auto pass : {in_place, plan_memory}) STRATA_TRY(pass(found.after));
-  return found;
+  Planned result{program, std::move(program)};
+  for (const auto pass : {in_place, plan_memory}) STRATA_TRY(pass(result.after));
+  return result;
 }
 
 // What lives where most does, the largest first.

@@ -14,13 +14,13 @@ namespace {
 
 const std::map<std::string_view, BackwardRule>& table() {
   static const auto all = [] {
-    std::map<std::string_view, BackwardRule> found;
+    std::map<std::string_view, BackwardRule> result;
     for (const auto family :
          {activation_rules(), arithmetic_rules(), attention_rules(), convolution_rules(), dropout_rules(),
           einsum_rules(), function_rules(), join_rules(), linear_rules(), loss_rules(), move_rules(),
           normalisation_rules(), pooling_rules(), reduction_rules(), softmax_rules(), view_rules()})
-      for (const auto& rule : family) found.emplace(rule.name, rule);
-    return found;
+      for (const auto& rule : family) result.emplace(rule.name, rule);
+    return result;
   }();
   return all;
 }

@@ -77,20 +77,20 @@ Equation equation_of(const Call& call) {
   std::erase(text, ' ');
   const auto arrow = text.find("->");
   const auto left = text.substr(0, arrow);
-  Equation found;
-  found.operands = split_operands(left);
+  Equation result;
+  result.operands = split_operands(left);
   const auto tensors = call.all("tensors");
-  need(tensors.size() == found.operands.size(), "the equation '{}' has {} operands, {} are given", text,
-       found.operands.size(), tensors.size());
+  need(tensors.size() == result.operands.size(), "the equation '{}' has {} operands, {} are given", text,
+       result.operands.size(), tensors.size());
   std::size_t open = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     need(tensors[i] != nullptr, "operand {} of '{}' is left out", i, text);
-    open = std::max(open, take_operand(found, i, *tensors[i], text));
+    open = std::max(open, take_operand(result, i, *tensors[i], text));
   }
-  found.output = without_dots(arrow == std::string::npos ? implied_output(left) : text.substr(arrow + 2), open);
-  for (const char axis : found.output)
-    need(found.extents.contains(axis), "axis {} of the output of '{}' is in no operand", axis, text);
-  return found;
+  result.output = without_dots(arrow == std::string::npos ? implied_output(left) : text.substr(arrow + 2), open);
+  for (const char axis : result.output)
+    need(result.extents.contains(axis), "axis {} of the output of '{}' is in no operand", axis, text);
+  return result;
 }
 
 std::vector<Described> einsum(const Call& call) {

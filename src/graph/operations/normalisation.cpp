@@ -8,8 +8,8 @@ namespace strata::graph {
 namespace {
 
 void need_shape(const Call& call, const char* arg, const Shape& wanted) {
-  if (const auto* found = call.maybe_in(arg))
-    need(found->shape == wanted, "{} is {}, wanted is {}", arg, to_string(found->shape), to_string(wanted));
+  if (const auto* argument = call.maybe_in(arg))
+    need(argument->shape == wanted, "{} is {}, wanted is {}", arg, to_string(argument->shape), to_string(wanted));
 }
 
 // In training with running statistics, these follow as second and third output.

@@ -19,20 +19,21 @@ std::vector<const Json*> open_batch_rows(const Json& one_case) {
 }
 
 std::vector<document::Cell> open_batch_cells(const Json& row) {
-  const Json& found = at(row, "dynamic");
+  const Json& dynamic = at(row, "dynamic");
   std::vector<document::Cell> cells{level_name(row)};
-  if (!is_measured(found)) {
-    cells.insert(cells.end(), 5, absent_for(text(found, "state"), text(found, "reason")));
+  if (!is_measured(dynamic)) {
+    cells.insert(cells.end(), 5, absent_for(text(dynamic, "state"), text(dynamic, "reason")));
     return cells;
   }
-  const auto& ratio = at(found, "against_fixed.ratio");
-  const document::Absent why{first_sentence(text(found, "against_fixed_note"))};
+  const auto& ratio = at(dynamic, "against_fixed.ratio");
+  const document::Absent why{first_sentence(text(dynamic, "against_fixed_note"))};
   const bool compared = number(ratio, "value").has_value();
-  cells.emplace_back(fmt::format("{} of {}", text(found, "recompiled"), text(found, "unseen")));
-  cells.push_back(number(found, "recompiled").value_or(0) > 0 ? time_cell(found, "recompile_ms") : document::Absent{});
+  cells.emplace_back(fmt::format("{} of {}", text(dynamic, "recompiled"), text(dynamic, "unseen")));
+  cells.push_back(number(dynamic, "recompiled").value_or(0) > 0 ? time_cell(dynamic, "recompile_ms")
+                                                                : document::Absent{});
   cells.push_back(compared ? estimate_cell(ratio, document::Format::ratio) : document::Cell{why});
   cells.push_back(compared ? verdict_cell(ratio) : document::Cell{why});
-  cells.push_back(time_cell(found, "prepare_ms"));
+  cells.push_back(time_cell(dynamic, "prepare_ms"));
   return cells;
 }
 
