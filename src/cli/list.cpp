@@ -225,11 +225,9 @@ int runs(const ListArguments& a) {
   for (const auto& run : *found) {
     const auto cases = store->run_cases(run.run_id);
     if (!cases) return complain(cases.error());
-    std::vector<std::string> ids, verdicts;
-    for (const auto& run_case : *cases) {
-      ids.push_back(run_case.id);
-      if (!run_case.verdict.empty()) verdicts.push_back(run_case.verdict);
-    }
+    std::vector<std::string> ids;
+    for (const auto& run_case : *cases) ids.push_back(run_case.id);
+    auto verdicts = store::verdicts_of(*cases);
     if (report::is_suite(run)) verdicts.push_back(report::suite_summary(run));
     rows.push_back({run.run_id, run.name, run.started, std::string(store::to_string(store::state_of(run))), verdicts,
                     ids, run.command});

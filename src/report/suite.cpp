@@ -24,9 +24,7 @@ document::Cell seconds_cell(const Json& entry, const char* name) {
 Result<std::string> outcome_of(const Json& entry, const store::Store& store) {
   std::vector<std::string> words;
   if (const auto run = text(entry, "run"); !run.empty()) {
-    const auto cases = STRATA_TRY(store.run_cases(run));
-    for (const auto& run_case : cases)
-      if (!run_case.verdict.empty()) words.push_back(run_case.verdict);
+    words = store::verdicts_of(STRATA_TRY(store.run_cases(run)));
   }
   if (const auto reason = text(entry, "reason"); !reason.empty()) words.push_back(reason);
   return fmt::format("{}", fmt::join(words, "; "));

@@ -2,6 +2,7 @@
 // What the store holds of a run, as plain values. The report is computed from these and from nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -104,6 +105,15 @@ struct Case {
 struct ListedCase {
   std::string key, network, id, verdict;  // `verdict`: a few words; empty where the run did not come to one
 };
+
+// Each verdict once, in the order of cases: the points of a sweep share one.
+inline std::vector<std::string> verdicts_of(const std::vector<ListedCase>& cases) {
+  std::vector<std::string> verdicts;
+  for (const auto& listed : cases)
+    if (!listed.verdict.empty() && std::find(verdicts.begin(), verdicts.end(), listed.verdict) == verdicts.end())
+      verdicts.push_back(listed.verdict);
+  return verdicts;
+}
 
 struct Warning {
   std::string id, what, advice;
