@@ -248,10 +248,10 @@ void add_list(CLI::App& app, int& exit_code) {
     one->callback([a, action, &exit_code] { exit_code = action(*a); });
     return one;
   };
-  const auto add_python = [&](CLI::App* app) {
-    app->add_option("--python", a->python, "your interpreter (default: STRATA_PYTHON, else strata's own)")
+  const auto add_python = [&](CLI::App* verb_app) {
+    verb_app->add_option("--python", a->python, "your interpreter (default: STRATA_PYTHON, else strata's own)")
         ->type_name("PATH");
-    return app;
+    return verb_app;
   };
   add("levels", "every level (backend) found, and whether it is ready", levels);
   add_python(add("models", "models by name", models))

@@ -187,8 +187,8 @@ void add_runs(CLI::App& app, int& exit_code) {
     one->callback([a, action, &exit_code] { exit_code = action(*a); });
     return one;
   };
-  const auto add_store = [&](CLI::App* app, const char* about) {
-    app->add_option("--store", a->store, about)->type_name("PATH");
+  const auto add_store = [&](CLI::App* verb_app, const char* about) {
+    verb_app->add_option("--store", a->store, about)->type_name("PATH");
   };
   constexpr const char* where = "the store's file (default: strata/strata.db in the XDG data folder)";
   auto* gone = add("delete", "delete runs with their logs and reports, without asking",

@@ -35,7 +35,7 @@ Result<void> check_pass_name(const std::string& name) {
 
 bool reaches_pass(std::string_view last, std::string_view pass) {
   const auto place = [](std::string_view name) {
-    return std::find_if(passes().begin(), passes().end(), [&](const auto& pass) { return pass.name == name; });
+    return std::find_if(passes().begin(), passes().end(), [&](const auto& other) { return other.name == name; });
   };
   return last != "lower" && place(pass) <= place(last);
 }

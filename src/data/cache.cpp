@@ -159,7 +159,7 @@ std::string checksum(std::span<const std::byte> bytes, int threads) {
   };
   (void)for_each_in_parallel(blocks, threads, hash);  // interrupted: another checksum, and so no data
   std::string together;
-  for (const auto& hash : hashes) together += hash;
+  for (const auto& block_hash : hashes) together += block_hash;
   return sha256_hex(together);
 }
 

@@ -151,8 +151,8 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
     fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});
   else if (interrupted())
     out["turns_note"] = "interrupted";
-  else if (const auto lost = std::find_if(pair.begin(), pair.end(),
-                                          [](const Participant& participant) { return !participant.active; });
+  else if (const auto lost =
+               std::find_if(pair.begin(), pair.end(), [](const Participant& twin) { return !twin.active; });
            lost != pair.end())
     out["turns_note"] = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open",
                                     lost->row.reason);  // what the visits gave stays

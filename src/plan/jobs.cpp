@@ -52,7 +52,7 @@ std::string hash_folder(const fs::path& folder) {
 // `level@variant` of --levels.
 Result<level::Level> variant_of(const level::Found& found, const std::string& id, const std::string& name) {
   const auto& level =
-      *std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& level) { return level.id == id; });
+      *std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& other) { return other.id == id; });
   std::vector<std::string> known;
   for (const auto& variant : level.variants) {
     if (variant.name == name) return level::as_variant(level, variant);

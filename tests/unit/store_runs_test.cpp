@@ -88,6 +88,12 @@ class StoreRunsTest : public ::testing::Test {
 
 using Strings = std::vector<std::string>;
 
+TEST(ListedCases, share_a_verdict_that_is_listed_once) {
+  const std::vector<store::ListedCase> cases{
+      {"k1", "", "a", "static"}, {"k2", "", "b", ""}, {"k3", "", "c", "static"}, {"k4", "", "d", "eager"}};
+  EXPECT_EQ(store::verdicts_of(cases), (std::vector<std::string>{"static", "eager"}));
+}
+
 TEST_F(StoreRunsTest, gives_back_metrics_which_new_ones_replace) {
   auto store = open("a.db");
   const auto row = fill(store, "run-1");

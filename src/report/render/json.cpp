@@ -9,7 +9,7 @@
 namespace strata::document {
 namespace {
 
-using OrderedJson = nlohmann::object;
+using OrderedJson = nlohmann::ordered_json;
 
 OrderedJson finite_or_null(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);

@@ -167,7 +167,7 @@ document::Figure accuracy_figure(const Json& group) {
   for (const Json* point : drawn) {
     const auto level = level_name(*point);
     auto line =
-        std::find_if(panel.lines.begin(), panel.lines.end(), [&](const auto& line) { return line.name == level; });
+        std::find_if(panel.lines.begin(), panel.lines.end(), [&](const auto& other) { return other.name == level; });
     if (line == panel.lines.end())
       line = panel.lines.insert(line, {.name = level, .group = level, .marks_only = true, .shows_labels = true});
     line->x.push_back(kSecondsPerMs * *number(*point, "time_ms"));
