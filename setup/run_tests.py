@@ -253,6 +253,9 @@ LONG: dict[str, Callable[[pathlib.Path], Counts]] = {
         f"--gtest_filter={MANY_DRAWS}:Report.*any_json*",
         STRATA_EVERY_VALUE="1",
     ).counts(),
+    "clang-tidy": lambda reports: pytest(
+        ROOT / "tests/tidy", reports / "tidy.xml", "-n", str(processes()), "--dist", "load"
+    ),
     "faults": lambda _: command("planted faults", ["bench/planted_faults.py", "mnist_convnet"]),
     "faults-train": lambda _: command(
         "planted faults in training",

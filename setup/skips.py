@@ -101,6 +101,7 @@ ALLOWED: list[tuple[str, Callable[[], bool]]] = [
     (r"no real data sets here", lambda: not os.path.isdir(os.environ.get("STRATA_TEST_DATA", ""))),
     (r"the program curl is missing", lambda: shutil.which("curl") is None),
     (r"the program shellcheck is missing", lambda: shutil.which("shellcheck") is None),
+    (r"the program clang-tidy is missing", lambda: shutil.which("clang-tidy") is None),
     (r"no huge pages here", lambda: not gives_huge_pages()),
     (r"no Slurm here", lambda: not has_slurm()),
     (r"the record is of torch|no PyTorch in the tests' own environment", other_pytorch),
