@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 namespace strata::outside {
 namespace fs = std::filesystem;
@@ -70,7 +71,7 @@ const Json& field(const Json& object, std::string_view key) {
 
 std::string text_or(const Json& object, std::string_view key, std::string otherwise) {
   const Json& value = field(object, key);
-  return value.is_string() ? value.get<std::string>() : otherwise;
+  return value.is_string() ? value.get<std::string>() : std::move(otherwise);
 }
 
 double number_or(const Json& object, std::string_view key, double otherwise) {
@@ -125,7 +126,7 @@ std::string Fields::text(const char* key) {
 }
 
 std::string Fields::text(const char* key, std::string otherwise) {
-  return find(key) ? text(key) : otherwise;
+  return find(key) ? text(key) : std::move(otherwise);
 }
 
 std::int64_t Fields::integer(const char* key, std::int64_t low, std::int64_t high) {
@@ -181,7 +182,7 @@ std::vector<std::string> Fields::texts(const char* key) {
 }
 
 std::vector<std::string> Fields::texts(const char* key, std::vector<std::string> otherwise) {
-  return find(key) ? texts(key) : otherwise;
+  return find(key) ? texts(key) : std::move(otherwise);
 }
 
 std::vector<std::int64_t> Fields::integers(const char* key, std::optional<std::size_t> count, std::int64_t low,

@@ -79,8 +79,10 @@ inline constexpr std::array<std::string_view, 3> all_buffer_prefixes{"momentum:"
 inline double learning_rate(const Optimiser& optimiser, std::int64_t step) {
   if (!optimiser.schedule) return optimiser.lr;
   const auto& schedule = *optimiser.schedule;
-  if (schedule.kind == Schedule::Kind::step)
-    return optimiser.lr * std::pow(schedule.gamma, static_cast<double>(step / schedule.steps));
+  if (schedule.kind == Schedule::Kind::step) {
+    const std::int64_t decays = step / schedule.steps;
+    return optimiser.lr * std::pow(schedule.gamma, static_cast<double>(decays));
+  }
   const auto done = static_cast<double>(step) / static_cast<double>(schedule.steps);
   return optimiser.lr * (1 + std::cos(std::numbers::pi * done)) / 2;
 }

@@ -26,7 +26,7 @@ constexpr const char* folder_hint =
 
 class FolderReader : public Reader {
  public:
-  FolderReader(std::string folder, ReadOptions options) : options_(std::move(options)) {
+  FolderReader(const std::string& folder, ReadOptions options) : options_(std::move(options)) {
     std::error_code ec;
     root_ = fs::weakly_canonical(folder, ec);
     if (!root_.has_filename()) root_ = root_.parent_path();

@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-
-extern char** environ;
 
 namespace strata::generate {
 namespace fs = std::filesystem;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "plan/command.hpp"
@@ -89,7 +90,7 @@ std::vector<std::vector<std::string>> package_differences(const Json& environmen
   }
   std::vector<std::vector<std::string>> rows;
   for (auto& [name, of] : versions) {
-    if (std::all_of(of.begin(), of.end(), [&](const auto& version) { return version == of.front(); })) continue;
+    if (std::adjacent_find(of.begin(), of.end(), std::not_equal_to<>()) == of.end()) continue;
     rows.push_back({name});
     rows.back().insert(rows.back().end(), of.begin(), of.end());
   }

@@ -16,7 +16,6 @@
 namespace strata::report {
 namespace {
 using compiler::Place;
-using compiler::Post;
 using compiler::Program;
 using compiler::Step;
 using compiler::When;

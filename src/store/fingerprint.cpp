@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/hash.hpp"
 #include "common/outside.hpp"
@@ -32,8 +33,7 @@ Machine machine_of(const Json& description) {
   machine.cpu = outside::text_or(description, "cpu");
   machine.cores = count_of(description, "cores");
   machine.processors = count_of(description, "logical_processors");
-  machine.memory_gib =
-      static_cast<std::int64_t>(static_cast<double>(count_of(description, "memory_bytes")) / gib + 0.5);
+  machine.memory_gib = std::llround(static_cast<double>(count_of(description, "memory_bytes")) / gib);
   machine.gpu = outside::text_or(description, "gpu");
   machine.gpus = count_of(description, "gpu_count");
   return machine;

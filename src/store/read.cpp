@@ -274,8 +274,8 @@ class RunReader {
     ask.bind(row.row_id);
     while (ask.step()) {
       const auto place = ask.text();
-      auto values = ask.integers(-kLongest, kLongest);
-      if (!put_back(row.info, place, std::move(values)))
+      const auto values = ask.integers(-kLongest, kLongest);
+      if (!put_back(row.info, place, values))
         ask.complain(fmt::format("\"place\" is '{}'; allowed is one that \"info\" leaves to it",
                                  escape::one_line(place.substr(0, 80))));
       STRATA_TRY(check(ask, fmt::format("a sample of {}", escape::one_line(row.name()))));

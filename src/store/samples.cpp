@@ -47,11 +47,11 @@ bool write_samples(sqlite3* handle, std::int64_t row_id, const Samples& samples)
   });
 }
 
-bool put_back(Json& info, const std::string& place, std::vector<std::int64_t> values) {
+bool put_back(Json& info, const std::string& place, const std::vector<std::int64_t>& values) {
   try {
     const Pointer here(place);
     if (!info.contains(here) || !info[here].is_null()) return false;
-    info[here] = std::move(values);
+    info[here] = values;
     return true;
   } catch (const Json::exception&) {  // no place at all
     return false;

@@ -21,6 +21,6 @@ Samples take_samples(Json& info);
 // In place of those that the row had. False: SQLite refused.
 bool write_samples(sqlite3* handle, std::int64_t row_id, const Samples& samples);
 // Puts one back; false: no list was ever taken from there.
-bool put_back(Json& info, const std::string& place, std::vector<std::int64_t> values);
+bool put_back(Json& info, const std::string& place, const std::vector<std::int64_t>& values);
 
 }  // namespace strata::store

@@ -33,7 +33,7 @@ namespace {
 struct Place {
   int epoch = 0;
   std::int64_t step = 0;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
 };
 
 // Places drawn from the seed, which a level cannot foresee, and the last step of all.

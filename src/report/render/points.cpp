@@ -29,7 +29,7 @@ Cell place_cell(double value, const Axis& axis) {
   return shown_place(value, axis);
 }
 
-Column axis_column(std::string id, const Axis& axis) {
+Column axis_column(const std::string& id, const Axis& axis) {
   return {.id = id,
           .title = axis.title.empty() ? id : axis.title,
           .unit = unit_behind(axis.unit, axis.format),
