@@ -66,7 +66,7 @@ def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path
         ("mnist_convnt", "no model is called 'mnist_convnt'", "mnist_convnet"),
         ("mobilenet_v3_smal", "no model is called", "mobilenet_v3_small"),
         ("{tiny}:biuld", "has no function 'biuld'", "build"),
-        ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:22\)", "module"),
+        ("{tiny}:raises", r"RuntimeError: no such checkpoint \(.*tiny.py:24\)", "module"),
         ("{tiny}:number", "returned an object of type int", "torch.nn.Module"),
         ("{tiny}:klass", "returned the class Net", "return Net"),
         ("{tiny}:stopped", "SystemExit: 3", ""),
@@ -93,7 +93,7 @@ def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
         ({}, "inputs of tiny:build are not known"),
         (
             {"inputs": [{"name": "", "dtype": "float32", "shape": [2, 5]}]},
-            "does not run on its inputs .*2x5.*tiny.py:13",
+            "does not run on its inputs .*2x5.*tiny.py:15",
         ),
         (
             {"inputs": [{"name": "y", "dtype": "float32", "shape": [2, 6]}]},

@@ -118,6 +118,8 @@ bool Worker::offers(std::string_view op) {
 }
 
 Failure Worker::explain(const std::exception& error) const {
+  // also before there is a level
+  if (const auto* failure = dynamic_cast<const Failure*>(&error)) return *failure;
   return level_ ? level_->explain(error) : Failure("failed", error.what());
 }
 
