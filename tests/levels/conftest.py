@@ -116,6 +116,8 @@ SPECS = {
 def pytest_collection_modifyitems(items):
     """The longest files first: a process that gets one of them last works alone at the end."""
     longest = (
+        "train_judged",
+        "odd_networks",
         "train_verb",
         "sweep_levels",
         "sound_levels",
@@ -217,3 +219,11 @@ def capture(spec: Path, bundle: Path, fields: dict) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Where `strata train` is run on the digits (train_verb.py)."""
+    from train_verb import Place
+
+    return Place(tmp_path_factory.mktemp("training"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from client import compare
 from faulty_eager.copies import plant
-from test_train_verb import NETWORK
+from train_verb import NETWORK
 
 FAULTS = {
     "adam_none": "",
