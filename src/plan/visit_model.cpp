@@ -105,15 +105,14 @@ void VisitModel::add(VisitSeen seen) {
 
 double VisitModel::capture_s(const VisitOf& of) const {
   if (!of.fresh || of.kind == VisitKind::later) return 0;
-  const auto alike = [&](const VisitOf& visit_of) { return visit_of.trains == of.trains; };  // whatever levels follow
+  const auto alike = [&](const VisitOf& other) { return other.trains == of.trains; };  // whatever levels follow
   return fitted(seen_, of, &VisitSeen::capture_s, alike,
-                [&](const VisitOf& visit_of) { return guessed_capture_s(visit_of); });
+                [&](const VisitOf& other) { return guessed_capture_s(other); });
 }
 
 double VisitModel::rest_s(const VisitOf& of) const {
-  const auto alike = [&](const VisitOf& visit_of) { return visit_of.levels == of.levels; };
-  return fitted(seen_, of, &VisitSeen::rest_s, alike,
-                [&](const VisitOf& visit_of) { return guessed_rest_s(visit_of); });
+  const auto alike = [&](const VisitOf& other) { return other.levels == of.levels; };
+  return fitted(seen_, of, &VisitSeen::rest_s, alike, [&](const VisitOf& other) { return guessed_rest_s(other); });
 }
 
 }  // namespace strata::plan

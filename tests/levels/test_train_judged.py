@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from train_verb import Place
+from train_verb import Place, train_command
 
 
 @pytest.mark.parametrize(
@@ -172,23 +172,7 @@ def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_we
         arguments = (
             ("resume", "last")
             if list((killed.folder / "strata").glob("trainings/*/*.json"))
-            else (
-                "train",
-                model,
-                "--dataset",
-                "digits",
-                "--levels",
-                levels,
-                "--batch",
-                "32",
-                "--threads",
-                "1",
-                "--order-seed",
-                "5",
-                "--format",
-                "json",
-                *options,
-            )
+            else train_command(levels, *options, model=model)
         )
         process = killed.start(*arguments)
         seen = len(list((killed.folder / "strata").glob("trainings/*/*-e*.state")))

@@ -67,6 +67,12 @@ class Trained:
         return next(row for row in self.tables[table]["rows"] if row["level"] == level)
 
 
+def train_command(levels: str, *more: str, model: str = "net.py:build") -> tuple[str, ...]:
+    """A training on the digits, in JSON."""
+    settings = "--dataset digits --batch 32 --threads 1 --order-seed 5 --format json".split()
+    return ("train", model, "--levels", levels, *settings, *more)
+
+
 class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,24 +107,7 @@ class Place:
     def train(
         self, levels: str, *more: str, model: str = "net.py:build", **environment: str
     ) -> Trained:
-        return self.run(
-            "train",
-            model,
-            "--dataset",
-            "digits",
-            "--levels",
-            levels,
-            "--batch",
-            "32",
-            "--threads",
-            "1",
-            "--order-seed",
-            "5",
-            "--format",
-            "json",
-            *more,
-            **environment,
-        )
+        return self.run(*train_command(levels, *more, model=model), **environment)
 
     def checkpoint(self, name: str) -> dict[str, np.ndarray]:
         """Of the last run that has it."""

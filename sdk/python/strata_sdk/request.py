@@ -34,9 +34,17 @@ def parse(line: bytes) -> Request:
     return Request(request)
 
 
-def natural(request: Request, name: str) -> int:
-    """A field that is an integer from 0. Raises BadRequest."""
+def natural(request: Request, name: str, least: int = 0, most: int | None = None) -> int:
+    """A field that is an integer from `least`, to `most` if given. Raises BadRequest."""
     value = request[name]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadRequest(f"`{name}` is {value!r}", "allowed: an integer from 0")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or value < least
+        or (most is not None and value > most)
+    ):
+        raise BadRequest(
+            f"`{name}` is {value!r}",
+            f"allowed: an integer from {least}" + (f" to {most}" if most is not None else ""),
+        )
     return value

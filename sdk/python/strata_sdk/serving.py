@@ -20,9 +20,9 @@ from .capabilities import Serves
 from .errors import BadRequest
 from .level import Level
 from .loop import clock, iterate, quiet_collector
+from .request import Request, natural
 
 if TYPE_CHECKING:
-    from .request import Request
     from .worker import Worker
 
 _MOST_CLIENTS = 256
@@ -84,29 +84,15 @@ def serve(worker: Worker, request: Request) -> dict:
 def read_plan(request: Request) -> Plan:
     """Raises BadRequest."""
 
-    def count(name: str, least: int, most: int | None = None) -> int:
-        value = request[name]
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or value < least
-            or (most is not None and value > most)
-        ):
-            raise BadRequest(
-                f"`{name}` is {value!r}",
-                f"allowed: an integer from {least}" + (f" to {most}" if most is not None else ""),
-            )
-        return value
-
     return Plan(
-        clients=count("clients", 1, _MOST_CLIENTS),
-        threads=count("threads", 1),
-        min_ns=count("min_ns", 0),
-        max_requests=count("max_requests", 1),
-        samples=count("samples", 1),
-        checks=count("checks", 0),
-        seed=count("seed", 0),
-        begin_ns=None if request.get("begin_ns") is None else count("begin_ns", 0),
+        clients=natural(request, "clients", 1, _MOST_CLIENTS),
+        threads=natural(request, "threads", 1),
+        min_ns=natural(request, "min_ns", 0),
+        max_requests=natural(request, "max_requests", 1),
+        samples=natural(request, "samples", 1),
+        checks=natural(request, "checks", 0),
+        seed=natural(request, "seed", 0),
+        begin_ns=None if request.get("begin_ns") is None else natural(request, "begin_ns", 0),
     )
 
 

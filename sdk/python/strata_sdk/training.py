@@ -17,9 +17,9 @@ from .capabilities import MeasuresLayers, Profiles, Trains
 from .errors import BadRequest
 from .level import Level
 from .optimiser import OptimiserError, check_optimiser, learning_rate
+from .request import Request, natural
 
 if TYPE_CHECKING:
-    from .request import Request
     from .worker import Worker
 
 PHASES = ("input", "to_device", "forward", "loss", "backward", "update")
@@ -163,9 +163,9 @@ def load_state(worker: Worker, request: Request) -> dict:
     training, path, step = (
         of(worker),
         _path(request["path"], "path"),
-        _natural(request["step"], "step"),
+        natural(request, "step"),
     )
-    seed = _natural(request["seed"], "seed") if "seed" in request else None
+    seed = natural(request, "seed") if "seed" in request else None
     training.trained.load_state(tensors.read(path), step)
     if seed is not None:
         training.trained.seed_dropout(seed)
@@ -267,8 +267,8 @@ def steps(worker: Worker, request: Request) -> dict:
     training = of(worker)
     data, first, count = (
         _data_of(training),
-        _natural(request["first"], "first"),
-        _natural(request["count"], "count"),
+        natural(request, "first"),
+        natural(request, "count"),
     )
     if training.mode != "train":
         raise BadRequest("the mode is eval", "send `set_mode` with train first")
@@ -315,7 +315,7 @@ def steps(worker: Worker, request: Request) -> dict:
 def norms(worker: Worker, request: Request) -> dict:
     """Sizes by layer in a step of an order, which is not made."""
     training = of(worker)
-    data, step = _data_of(training), _natural(request["step"], "step")
+    data, step = _data_of(training), natural(request, "step")
     if training.mode != "train":
         raise BadRequest("the mode is eval", "send `set_mode` with train first")
     split = data.split(request["split"])
@@ -342,8 +342,8 @@ def evaluate(worker: Worker, request: Request) -> dict:
     training = of(worker)
     data, first, count = (
         _data_of(training),
-        _natural(request["first"], "first"),
-        _natural(request["count"], "count"),
+        natural(request, "first"),
+        natural(request, "count"),
     )
     if training.mode != "eval":
         raise BadRequest("the mode is train", "send `set_mode` with eval first")
@@ -373,12 +373,6 @@ def evaluate(worker: Worker, request: Request) -> dict:
             )
             total, correct = total + loss, correct + right
     return {"samples": count, "correct": correct, "loss_sum": total, "wall_ns": walls}
-
-
-def _natural(value: Any, field: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadRequest(f"`{field}` is {value!r}", "allowed: an integer from 0")
-    return value
 
 
 OPERATIONS: dict[str, Callable[[Any, Any], dict]] = {

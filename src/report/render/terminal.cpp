@@ -240,12 +240,12 @@ void TerminalWriter::section_lines(const Section& section) {
   heading(section.title);
   bool first = true;
   const Text* before = nullptr;
-  for (const auto& item_text : section.items) {
-    if (is_detail(item_text)) continue;
+  for (const auto& section_item : section.items) {
+    if (is_detail(section_item)) continue;
     // Texts of one kind stand together.
-    const auto* text = std::get_if<Text>(&item_text);
+    const auto* text = std::get_if<Text>(&section_item);
     if (!first && !(text && before && text->kind == before->kind)) line("");
-    std::visit([&](const auto& each) { item(each); }, item_text);
+    std::visit([&](const auto& each) { item(each); }, section_item);
     first = false;
     before = text;
   }
