@@ -25,10 +25,14 @@ Exit code: 0 all tests are there, 1 some are still missing, 2 another OUTPUT or 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import dataclasses
+import functools
 import gzip
 import hashlib
+import itertools
 import json
+import multiprocessing
 import os
 import random
 import statistics
@@ -56,6 +60,7 @@ Pairs = dict[str, list[Json]]  # reference and level: a line of OUTPUT for each 
 JUDGE = ROOT / "build" / "release" / "strata_judge_trainings"
 TRAIN_IMAGES = 1437  # as `strata train --dataset digits` splits them
 OTHER_SEED = 500_000_000
+PIECE = 100  # trainings after which the time is looked at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +141,7 @@ class Data:
     test_labels: torch.Tensor
 
 
+@functools.cache
 def digits() -> Data:
     folder = ROOT / "src" / "data" / "digits"
 
@@ -210,27 +216,42 @@ def key_of(line: Json) -> tuple[int, int, str]:
     return line["test"], line["repeat"], line["change"]
 
 
+def train_one(recipe: Recipe, change: Change, test: int, repeat: int) -> Json:
+    """A line of OUTPUT."""
+    line = {"test": test, "repeat": repeat, "change": change.name}
+    return line | train(recipe, change, digits(), seed=1000 * test + repeat)
+
+
 def train_missing(
     options: argparse.Namespace, recipe: Recipe, done: set[tuple[int, int, str]]
 ) -> bool:
     """Whether all trainings are there; else time is up."""
-    data, began = digits(), time.monotonic()
+    end = time.monotonic() + 60 * options.minutes
     cut = not options.output.read_bytes().endswith(b"\n")
-    with options.output.open("a", encoding="utf-8") as file:
+    missing = [
+        (change, test, repeat)
+        for test in range(options.tests)
+        for repeat in range(options.repeats)
+        for change in [REFERENCE, *CHANGES]
+        if (test, repeat, change.name) not in done
+    ]
+    with (
+        concurrent.futures.ProcessPoolExecutor(
+            options.jobs, multiprocessing.get_context("spawn")
+        ) as pool,
+        options.output.open("a", encoding="utf-8") as file,
+    ):
         file.write("\n" if cut else "")
-        for test in range(options.tests):
-            for repeat in range(options.repeats):
-                for change in [REFERENCE, *CHANGES]:
-                    if (test, repeat, change.name) in done:
-                        continue
-                    if time.monotonic() - began > 60 * options.minutes:
-                        return False
-                    result = train(recipe, change, data, seed=1000 * test + repeat)
-                    line = {"test": test, "repeat": repeat, "change": change.name} | result
-                    file.write(json.dumps(line) + "\n")
-                    file.flush()
-            if test % 10 == 9:
-                print(f"{test + 1} of {options.tests} tests", file=sys.stderr, flush=True)
+        # A few at a time: what was handed out is still trained when time is up.
+        for begin in range(0, len(missing), PIECE):
+            if time.monotonic() > end:
+                return False
+            for line in pool.map(
+                train_one, itertools.repeat(recipe), *zip(*missing[begin : begin + PIECE])
+            ):
+                file.write(json.dumps(line) + "\n")
+            file.flush()
+            print(f"{begin + PIECE} of {len(missing)}", file=sys.stderr, flush=True)
     return True
 
 
@@ -424,6 +445,7 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=35, help="ends after so long; call again to go on"
     )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at a time")
     parser.add_argument("--margin", type=float, default=0.01, help="of test accuracy, a share")
     parser.add_argument("--loss-margin", type=float, default=0.05)
     options = parser.parse_args()

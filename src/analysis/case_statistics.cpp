@@ -140,7 +140,7 @@ double CaseStatistics::smallest_visible(const stats::Comparison& comparison) con
 stats::Interval CaseStatistics::start_range(const store::Row& row) const {
   std::vector<double> values;
   for (const auto& start : row.start_up)
-    if (!flag(start, "cold")) values.push_back(number(start, "again_ms").value_or(0));
+    if (!flag(start, "cold")) values.push_back(number(start, "total_ms").value_or(0));
   return stats::range_of(values);
 }
 
@@ -196,11 +196,11 @@ Json CaseStatistics::break_even(std::optional<std::size_t> reference, std::size_
 // What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is
 // that of the starts from caches.
 std::optional<stats::Interval> CaseStatistics::built_ms(const store::Row& row) const {
-  const auto ever = number(row.info, "first_ever.first_ever_ms");
-  const auto again = start_range(row);
-  if (!ever) return std::nullopt;
-  return stats::Interval{std::max(0.0, *ever - again.value), std::max(0.0, *ever - again.high),
-                         std::max(0.0, *ever - again.low)};
+  const auto cold = number(row.info, "cold_start.total_ms");
+  const auto warm = start_range(row);
+  if (!cold) return std::nullopt;
+  return stats::Interval{std::max(0.0, *cold - warm.value), std::max(0.0, *cold - warm.high),
+                         std::max(0.0, *cold - warm.low)};
 }
 
 Json CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {

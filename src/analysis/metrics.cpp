@@ -138,8 +138,8 @@ class RowMetrics {
                                       {Metric::start_weights, "weights_ms"},
                                       {Metric::start_first_iteration, "first_iteration_ms"}})
       add(which, start_part(row_, part), "median of the starts");
-    if (const auto ms = first_start(row_, "first_ever_ms")) add(Metric::cold_start, *ms, "one start");
-    if (const auto ms = first_start(row_, "prepare_ms")) add(Metric::prepare_time, *ms, "one start");
+    if (const auto ms = cold_start(row_, "total_ms")) add(Metric::cold_start, *ms, "one start");
+    if (const auto ms = cold_start(row_, "prepare_ms")) add(Metric::prepare_time, *ms, "one start");
   }
 
   void add_sizes() {

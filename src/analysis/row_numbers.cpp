@@ -61,8 +61,8 @@ double start_part(const store::Row& row, const char* part) {
   return stats::median(values);
 }
 
-std::optional<double> first_start(const store::Row& row, const char* part) {
-  const auto ms = lookup::number(lookup::at(row.info, "first_ever"), part);
+std::optional<double> cold_start(const store::Row& row, const char* part) {
+  const auto ms = lookup::number(lookup::at(row.info, "cold_start"), part);
   return ms && *ms > 0 ? ms : std::nullopt;
 }
 

@@ -60,7 +60,7 @@ bool CutCase::take_proof(Participant& participant) const {
   participant.row.memory = row->memory;
   participant.row.settings = row->settings;
   participant.row.artefact_bytes = row->artefact_bytes;
-  for (const char* name : {"accuracy", "facts", "libraries", "first_ever"})
+  for (const char* name : {"accuracy", "facts", "libraries", "cold_start"})
     if (const Json& fact = outside::field(row->info, name); !fact.is_null()) participant.row.info[name] = fact;
   for (const auto& start : row->start_up)
     if (outside::integer_or(start, "restart", 0) == -1) participant.row.start_up.push_back(start);

@@ -54,7 +54,7 @@ struct Participant {
                             {"build_ms", start.build_ms},
                             {"weights_ms", start.weights_ms},
                             {"first_iteration_ms", start.first_iteration_ms},
-                            {"again_ms", start.again_ms()}});
+                            {"total_ms", start.total_ms()}});
   }
   proof::Tolerance tolerance() const { return {job.level.reassociates, evidence.own_spread}; }
   // Ends the level's part with a state that is not `measured`.

@@ -30,7 +30,7 @@ struct StartUp {
   double process_ms = 0, library_ms = 0, load_ms = 0, first_iteration_ms = 0;
   double build_ms = 0, weights_ms = 0;  // parts of load_ms, as the level reports them
   bool cold = false;                    // the level's cache was empty
-  double again_ms() const { return process_ms + library_ms + load_ms + first_iteration_ms; }
+  double total_ms() const { return process_ms + library_ms + load_ms + first_iteration_ms; }
 };
 
 struct BlockPlan {

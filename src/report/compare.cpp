@@ -28,7 +28,7 @@ document::Document case_part(const Json& run, const Json& one_case) {
   auto added = added_sections(one_case);
   std::move(added.begin(), added.end(), std::back_inserter(part.sections));
   auto others = without_empty({ledger_section(one_case), times_section(one_case), memory_section(one_case),
-                               startup_section(one_case), bill_section(one_case), numbers_section(one_case),
+                               startup_section(one_case), total_cost_section(one_case), numbers_section(one_case),
                                certificate_section(one_case)});
   std::move(others.begin(), others.end(), std::back_inserter(part.sections));
   return part;

@@ -33,7 +33,7 @@ LevelLine level_line(const Json& row, const Glyphs& glyphs) {
   line.p99 = or_missing(number(row, "end_to_end_ms.p99"), glyphs, duration);
   line.memory = or_missing(number(row, "memory.peak_private_bytes"), glyphs, size);
   line.device_memory = or_missing(number(row, "memory.device_peak_bytes"), glyphs, size);
-  line.start_again = or_missing(number(row, "startup.again_ms"), glyphs, duration);
+  line.warm_start = or_missing(number(row, "startup.warm_start_ms"), glyphs, duration);
   line.proof = proof_mark(row, false);
   line.proof_short = proof_mark(row, true);
   if (line.harness) {

@@ -11,7 +11,7 @@ namespace strata::report {
 // without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "inconclusive".
 struct LevelLine {
   const Json* row;
-  std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, start_again, proof,
+  std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, warm_start, proof,
       proof_short;
   bool recommended = false, harness = false;
 };

@@ -76,7 +76,7 @@ std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
   all.push_back({"p99", true, [](const LevelLine& l) { return l.p99; }});
   all.push_back({"memory", true, [](const LevelLine& l) { return l.memory; }});
   if (screen.has_device_memory) all.push_back({"GPU mem", true, [](const LevelLine& l) { return l.device_memory; }});
-  all.push_back({fit == Fit::roomy ? "start again" : "again", true, [](const LevelLine& l) { return l.start_again; }});
+  all.push_back({fit == Fit::roomy ? "warm start" : "warm", true, [](const LevelLine& l) { return l.warm_start; }});
   if (fit == Fit::roomy)
     all.push_back({"proof", false, [](const LevelLine& l) { return l.proof; }});
   else if (fit != Fit::tight)

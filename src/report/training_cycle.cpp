@@ -22,12 +22,12 @@ struct CycleStep {
 };
 
 std::optional<double> prepare_seconds(const TrainedLevel& level) {
-  const auto ms = analysis::first_start(*level.row, "prepare_ms");
+  const auto ms = analysis::cold_start(*level.row, "prepare_ms");
   return ms ? std::optional(*ms * 1e-3) : std::nullopt;
 }
 
 std::optional<double> start_seconds(const TrainedLevel& level) {
-  const double ms = analysis::start_part(*level.row, "again_ms");
+  const double ms = analysis::start_part(*level.row, "total_ms");
   return std::isfinite(ms) ? std::optional(ms * 1e-3) : std::nullopt;
 }
 

@@ -87,9 +87,9 @@ Json CaseView::startup(const store::Row& row) const {
   Json out;
   for (const char* part : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms"})
     out[part] = finite(analysis::start_part(row, part));
-  out["again_ms"] = finite(numbers_.start_range(row).value);
-  out["first_ever_ms"] = at(row.info, "first_ever.first_ever_ms");
-  const auto prepare = analysis::first_start(row, "prepare_ms");
+  out["warm_start_ms"] = finite(numbers_.start_range(row).value);
+  out["cold_start_ms"] = at(row.info, "cold_start.total_ms");
+  const auto prepare = analysis::cold_start(row, "prepare_ms");
   out["prepare_ms"] = prepare ? Json(*prepare) : Json();
   return out;
 }

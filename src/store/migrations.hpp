@@ -7,7 +7,7 @@
 
 namespace strata::store {
 
-inline constexpr std::array<const char*, 7> kMigrations{R"sql(
+inline constexpr std::array<const char*, 8> kMigrations{R"sql(
 CREATE TABLE runs(
   run_id TEXT PRIMARY KEY, name TEXT NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL, interrupted INTEGER NOT NULL, command TEXT NOT NULL,
   version TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, machine TEXT NOT NULL, environments TEXT NOT NULL);
@@ -109,6 +109,10 @@ UPDATE run_cases SET bundle=json_remove(json_set(bundle,'$.spec.precision',json_
   WHERE CASE WHEN json_valid(bundle) THEN json_type(bundle,'$.spec.maths') IS NOT NULL END;
 UPDATE runs SET settings=json_remove(json_set(settings,'$.ci_width',json_extract(settings,'$.precision')),'$.precision')
   WHERE CASE WHEN json_valid(settings) THEN json_type(settings,'$.precision') IS NOT NULL END;
+)sql",
+                                                        R"sql(
+UPDATE level_rows SET start_up=replace(start_up,'"again_ms":','"total_ms":'),
+  info=replace(replace(info,'"first_ever":','"cold_start":'),'"first_ever_ms":','"total_ms":');
 )sql"};
 
 // Whose runs get their fingerprints (fingerprint.hpp) besides, which SQL cannot compute.

@@ -139,7 +139,7 @@ void check_row(Statement& row, const Row& one) {
     if (!start.is_object())
       row.complain(fmt::format("\"start_up\" holds {}; allowed are objects", outside::shown(start)));
     check_numbers(row, "start_up", start,
-                  {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "again_ms"});
+                  {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "total_ms"});
     check_flags(row, "start_up", start, {"cold"});
   }
   for (const Json& sums : outside::field(one.info, "meters"))
@@ -147,7 +147,7 @@ void check_row(Statement& row, const Row& one) {
         row, "info.meters", sums,
         {"restart", "iterations", "run_queue_wait_s", "minor_faults", "major_faults", "switched_out", "energy"});
   check_flags(row, "info", one.info, {"tuned", "harness", "peer"});
-  check_numbers(row, "info.first_ever", outside::field(one.info, "first_ever"), {"first_ever_ms", "prepare_ms"});
+  check_numbers(row, "info.cold_start", outside::field(one.info, "cold_start"), {"total_ms", "prepare_ms"});
   check_numbers(row, "info.libraries", outside::field(one.info, "libraries"), {"bytes"});
 }
 

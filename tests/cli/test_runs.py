@@ -74,7 +74,7 @@ def test_a_comparison_stores_the_numbers_that_it_prints_as_metrics(measured):
                 row["ratio"][part] for part in ("value", "low", "high")
             )
             assert found[level, "peak_memory"][0] == row["memory"]["peak_private_bytes"]
-            assert found[level, "warm_start"][0] == row["startup"]["again_ms"]
+            assert found[level, "warm_start"][0] == row["startup"]["warm_start_ms"]
             assert found[level, "proof_ratio"][0] == row["proof"]["worst_ratio"]
     [(cpu, torch, count)] = ask(
         measured.store,

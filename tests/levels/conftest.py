@@ -33,6 +33,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "prel
 import preloaded  # noqa: E402
 from client import prepare  # noqa: E402
 from preloaded import pytest_configure  # noqa: E402, F401
+from scale_level import sample, scale_bundle  # noqa: E402, F401
 
 SPECS = {
     "resnet18": {

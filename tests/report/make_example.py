@@ -17,7 +17,7 @@ MB = 1_000_000
 Json = dict[str, Any]
 
 # level, title, rank, language, peer, harness, ms, ratio verdict, private memory idle and above
-# (MB), start again parts (process, library, load, first), prepare ms, artefact MB, layout
+# (MB), warm start parts (process, library, load, first), prepare ms, artefact MB, layout
 LEVELS = [
     (
         "eager",
@@ -427,8 +427,8 @@ def measured(
     made, ordered = blocks(rng, ms * (slow if not harness else 1), position)
     stats = times(ordered)
     process, library, load, first = start
-    again = process + library + load + first
-    ever = again + (prepare or 0) + (31000 if level == "compile" else 0)
+    warm = process + library + load + first
+    cold = warm + (prepare or 0) + (31000 if level == "compile" else 0)
     value = reference_ms / stats["estimate"]
     bounds = estimate(value, 0 if level == "eager" else 3.4)
     saved = reference_ms - stats["estimate"]
@@ -489,8 +489,8 @@ def measured(
             "build_ms": load * 0.7,
             "weights_ms": load * 0.2,
             "first_iteration_ms": first,
-            "again_ms": again,
-            "first_ever_ms": ever,
+            "warm_start_ms": warm,
+            "cold_start_ms": cold,
             "prepare_ms": prepare,
         },
         "default": "contiguous layout, float32, no freezing, no autotuning",
@@ -532,18 +532,18 @@ def measured(
         "break_even_once": None
         if level == "eager" or harness
         else {
-            "iterations": round((ever - again) / saved, 1) if saved > 0.5 else None,
-            "low": round((ever - again) / saved * 0.8, 1) if saved > 0.5 else None,
-            "high": round((ever - again) / saved * 1.3, 1) if saved > 0.5 else None,
+            "iterations": round((cold - warm) / saved, 1) if saved > 0.5 else None,
+            "low": round((cold - warm) / saved * 0.8, 1) if saved > 0.5 else None,
+            "high": round((cold - warm) / saved * 1.3, 1) if saved > 0.5 else None,
             "never": False,
             "inconclusive": saved <= 0.5,
         },
         "break_even": None
         if level == "eager" or harness
         else {
-            "iterations": round(max(0, again - 1994) / saved, 1) if saved > 0.5 else None,
-            "low": round(max(0, again - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
-            "high": round(max(0, again - 1994) / saved * 1.3, 1) if saved > 0.5 else None,
+            "iterations": round(max(0, warm - 1994) / saved, 1) if saved > 0.5 else None,
+            "low": round(max(0, warm - 1994) / saved * 0.8, 1) if saved > 0.5 else None,
+            "high": round(max(0, warm - 1994) / saved * 1.3, 1) if saved > 0.5 else None,
             "never": False,
             "inconclusive": saved <= 0.5,
         },

@@ -291,7 +291,7 @@ def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(
 @WIDE
 def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
     browser.show(page)
-    for figure in ("peak_memory", "start_again", "first_ever"):
+    for figure in ("peak_memory", "warm_start", "cold_start"):
         assert (
             browser.evaluate(
                 f"document.querySelector('#d-r0c0-{figure} .canvas')._fullLayout.xaxis.range[0]"

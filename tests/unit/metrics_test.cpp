@@ -45,7 +45,7 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
                             {"build_ms", 4},
                             {"weights_ms", 5},
                             {"first_iteration_ms", 6},
-                            {"again_ms", 57 + 40 * ms + more}});
+                            {"total_ms", 57 + 40 * ms + more}});
   out.disk_bytes = 1000;
   out.artefact_bytes = 100;
   Json repetitions = Json::array();
@@ -56,7 +56,7 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
                            {"private_bytes", 4e6},
                            {"pss_bytes", 3e6},
                            {"latency_ns", std::vector<double>(300, 1e9 / rate)}});
-  out.info = {{"first_ever", {{"first_ever_ms", 500 + ms}, {"prepare_ms", 40}}},
+  out.info = {{"cold_start", {{"total_ms", 500 + ms}, {"prepare_ms", 40}}},
               {"accuracy", {{"error", 1e-6}, {"answers", 4}, {"differ", 1}}},
               {"libraries", {{"bytes", 77}, {"files", Json::array()}}},
               {"lines", {{"total", 123}, {"files", Json::array()}}},
@@ -158,8 +158,8 @@ const std::map<Metric, std::string> kPlaces{{Metric::iteration_time, "end_to_end
                                             {Metric::steady_share_memory, "memory.steady_pss_bytes"},
                                             {Metric::shared_file_memory, "memory.shared_file_bytes"},
                                             {Metric::device_peak_memory, "memory.device_peak_bytes"},
-                                            {Metric::warm_start, "startup.again_ms"},
-                                            {Metric::cold_start, "startup.first_ever_ms"},
+                                            {Metric::warm_start, "startup.warm_start_ms"},
+                                            {Metric::cold_start, "startup.cold_start_ms"},
                                             {Metric::prepare_time, "startup.prepare_ms"},
                                             {Metric::start_process, "startup.process_ms"},
                                             {Metric::start_library, "startup.library_ms"},

@@ -3,8 +3,8 @@
 
 #include "analysis/open_batch.hpp"
 #include "report/render/shown.hpp"
-#include "report/sections/bill.hpp"
 #include "report/sections/sections.hpp"
+#include "report/sections/total_cost.hpp"
 
 namespace strata::report {
 namespace {
@@ -123,7 +123,7 @@ TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
   EXPECT_EQ(reason_in(interrupted, 1, 3), "open artefact: it took too long");
 }
 
-TEST(Bill, says_at_once_never_or_how_many_iterations_with_their_interval) {
+TEST(TotalCost, says_at_once_never_or_how_many_iterations_with_their_interval) {
   EXPECT_EQ(break_even_words({{"iterations", 0.0}, {"low", 0.0}, {"high", 0.0}, {"never", false}}, glyphs(false)),
             "starts no slower");
   EXPECT_EQ(break_even_words({{"iterations", 0.4}, {"low", 0.1}, {"high", 0.9}, {"never", false}}, glyphs(false)),
@@ -142,7 +142,7 @@ TEST(Bill, says_at_once_never_or_how_many_iterations_with_their_interval) {
   EXPECT_EQ(break_even_words(nullptr, glyphs(false)), glyphs(false).missing);
 }
 
-TEST(Bill, puts_what_a_level_reported_after_its_run_into_words) {
+TEST(TotalCost, puts_what_a_level_reported_after_its_run_into_words) {
   EXPECT_EQ(
       fact_words(
           {{"facts", {{"guards", 31}, {"guard_us", 12}, {"recompiles", 1}, {"recompile_reasons", {"size mismatch"}}}}}),

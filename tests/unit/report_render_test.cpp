@@ -97,7 +97,7 @@ TEST(report_terminal, shows_no_number_with_more_than_two_decimals) {
 
 TEST(report_terminal, says_everything_that_the_first_screen_must_say) {
   const auto shown = terminal(first_case_alone(), {120, false, true});
-  for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "start again",
+  for (const char* part : {"Move to onnxruntime (a peer)", "resnet50/infer/b1/3x224x224/fp32/cpu/t2", "warm start",
                            "9 observed, 3 reported", "inconclusive", "Roofline", "341 GFLOP/s",
                            "process effect at least 3% (assumed)", "smallest visible effect 5.5%",
                            "12 of 432 blocks disturbed", "0 of 7 false alarms", "Next", "--preset thorough"})

@@ -171,9 +171,9 @@ TEST(view, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_ha
     }
 }
 
-TEST(view, the_bill_of_an_open_verdict_is_inconclusive_and_of_a_sooner_start_nothing) {
-  const auto starts = [](store::Row one, double again_ms) {
-    one.start_up = Json::array({{{"again_ms", again_ms}, {"cold", false}}});
+TEST(view, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_start_nothing) {
+  const auto starts = [](store::Row one, double total_ms) {
+    one.start_up = Json::array({{{"total_ms", total_ms}, {"cold", false}}});
     return one;
   };
   const auto run =

@@ -227,9 +227,9 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
       "VALUES('abc','m','m','infer',1,'','','',1,'',0,'','',0,1,'{\"model\":\"m\",\"maths\":\"bf16\",\"ring\":4}');"
       "INSERT INTO run_cases VALUES('run-1','abc',"
       "'{\"case\":{\"maths\":\"bf16\"},\"spec\":{\"maths\":\"bf16\"}}','{}','{}','eager');"
-      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{}',"
-      "'{\"maths\":\"bf16\",\"threads\":2}','null','[]',"
-      "'null',NULL,NULL);";
+      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','',"
+      "'{\"first_ever\":{\"first_ever_ms\":9.0}}','{\"maths\":\"bf16\",\"threads\":2}','null',"
+      "'[{\"again_ms\":4.0}]','null',NULL,NULL);";
   ASSERT_EQ(sqlite3_exec(old, filled, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
   sqlite3_close(old);
   const auto store = Store::open_existing(folder_ / "a.db");
@@ -241,6 +241,8 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
   EXPECT_EQ(run->cases.at(0).rows.at(0).environment, "");
   EXPECT_EQ(run->cases.at(0).question, (core::Case{.model = "m", .precision = core::Precision::bf16}));
   EXPECT_EQ(run->cases.at(0).rows.at(0).settings, (Json{{"precision", "bf16"}, {"threads", 2}}));
+  EXPECT_EQ(run->cases.at(0).rows.at(0).start_up, (Json{{{"total_ms", 4.0}}})) << "which was called again_ms";
+  EXPECT_EQ(run->cases.at(0).rows.at(0).info, (Json{{"cold_start", {{"total_ms", 9.0}}}}));
   const Json named{{"precision", "bf16"}};
   EXPECT_EQ(run->cases.at(0).bundle, (Json{{"case", named}, {"spec", named}}));
   EXPECT_EQ(run->settings, (Json{{"ci_width", 0.01}, {"restarts", 4}})) << "which was called precision";

@@ -10,6 +10,7 @@ from . import overlay
 from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
 from .errors import LevelError, UnavailableError, UnsupportedError
 from .level import Job, Level
+from .sample_level import SampleLevel
 
 overlay.append()
 
@@ -21,6 +22,7 @@ __all__ = [
     "Profiles",
     "ReadsWeights",
     "Reports",
+    "SampleLevel",
     "Serves",
     "Trains",
     "UnavailableError",

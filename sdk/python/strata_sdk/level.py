@@ -111,10 +111,6 @@ class Level(ABC):
     # -- to write ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def load(self, job: Job) -> None:
-        """Builds or opens the network."""
-
-    @abstractmethod
     def load_weights(self, weights: str) -> None:
         """Loads a weight set (job.weights_path(weights)) into the loaded network. Called once after
         load, and again for other sets."""
@@ -134,6 +130,9 @@ class Level(ABC):
         them again. Timed."""
 
     # -- may be written ---------------------------------------------------------------------------
+
+    def load(self, job: Job) -> None:  # noqa: B027
+        """Builds or opens the network, where that is done once for all weight sets."""
 
     def supports(self, job: Job) -> None:  # noqa: B027
         """Raises UnsupportedError when this level cannot run the case. What level.json declares

@@ -2,9 +2,9 @@
 #include <iterator>
 
 #include "report/format.hpp"
-#include "report/sections/bill.hpp"
 #include "report/sections/cells.hpp"
 #include "report/sections/sections.hpp"
+#include "report/sections/total_cost.hpp"
 #include "report/settings.hpp"
 
 namespace strata::report {

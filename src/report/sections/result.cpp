@@ -28,7 +28,7 @@ document::Table levels_table(const FirstScreen& screen) {
   table.columns.push_back({.id = "p99", .title = "p99"});
   table.columns.push_back({.id = "memory", .title = "memory"});
   if (screen.has_device_memory) table.columns.push_back({.id = "gpu_memory", .title = "GPU memory"});
-  table.columns.push_back({.id = "start_again", .title = "start again"});
+  table.columns.push_back({.id = "warm_start", .title = "warm start"});
   table.columns.push_back(left_column("proof", "proof"));
   for (const auto& level : screen.levels) {
     const auto& row = *level.row;
@@ -43,7 +43,7 @@ document::Table levels_table(const FirstScreen& screen) {
     cells.push_back(time_cell(row, "end_to_end_ms.p99"));
     cells.push_back(value_cell(row, "memory.peak_private_bytes", document::Format::bytes));
     if (screen.has_device_memory) cells.push_back(value_cell(row, "memory.device_peak_bytes", document::Format::bytes));
-    cells.push_back(time_cell(row, "startup.again_ms"));
+    cells.push_back(time_cell(row, "startup.warm_start_ms"));
     cells.emplace_back(level.proof);
     table.rows.push_back(std::move(cells));
   }

@@ -31,7 +31,7 @@ document::Section memory_section(const Json& one_case);
 document::Section startup_section(const Json& one_case);
 
 // What each level costs besides its time.
-document::Section bill_section(const Json& one_case);
+document::Section total_cost_section(const Json& one_case);
 
 // Every number of a level, and why others have none.
 document::Section numbers_section(const Json& one_case);

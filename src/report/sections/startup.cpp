@@ -19,9 +19,9 @@ document::Table startup_table(const std::vector<const Json*>& rows) {
                    {.id = "build_ms", .title = "of it the network"},
                    {.id = "weights_ms", .title = "of it the weights"},
                    {.id = "first_iteration_ms", .title = "first iteration"},
-                   {.id = "again_ms", .title = "again, from caches"},
+                   {.id = "warm_start_ms", .title = "warm start"},
                    {.id = "prepare_ms", .title = "prepare"},
-                   {.id = "first_ever_ms", .title = "first time ever"}};
+                   {.id = "cold_start_ms", .title = "cold start"}};
   for (const Json* row : rows) {
     std::vector<document::Cell> cells{level_name(*row)};
     for (std::size_t c = 1; c < table.columns.size(); ++c)
@@ -33,12 +33,12 @@ document::Table startup_table(const std::vector<const Json*>& rows) {
   return table;
 }
 
-document::Bars start_again(const std::vector<const Json*>& rows) {
+document::Bars warm_start(const std::vector<const Json*>& rows) {
   const auto part = [&](const char* name, const char* path) {
     return document::BarPart{name, values_of(rows, path, kSecondsPerMs)};
   };
-  return {.id = "start_again",
-          .title = "Start again, from caches, to the end of the first iteration",
+  return {.id = "warm_start",
+          .title = "Warm start: from caches, to the end of the first iteration",
           .rows = names_of(rows),
           .parts = {part("process", "startup.process_ms"), part("libraries", "startup.library_ms"),
                     part("load", "startup.load_ms"), part("first iteration", "startup.first_iteration_ms")},
@@ -46,13 +46,13 @@ document::Bars start_again(const std::vector<const Json*>& rows) {
           .table = startup_table(rows)};
 }
 
-document::Bars start_first_ever(const std::vector<const Json*>& rows) {
+document::Bars cold_start(const std::vector<const Json*>& rows) {
   document::BarPart prepare{"prepare: capture, compile", values_of(rows, "startup.prepare_ms", kSecondsPerMs)};
-  document::BarPart rest{"everything else", values_of(rows, "startup.first_ever_ms", kSecondsPerMs)};
+  document::BarPart rest{"everything else", values_of(rows, "startup.cold_start_ms", kSecondsPerMs)};
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (std::isfinite(prepare.values[r])) rest.values[r] -= prepare.values[r];
-  return {.id = "first_ever",
-          .title = "Start the first time ever",
+  return {.id = "cold_start",
+          .title = "Cold start: nothing in a cache, preparation included",
           .rows = names_of(rows),
           .parts = {std::move(prepare), std::move(rest)},
           .scale = {.title = "time", .format = document::Format::seconds}};
@@ -85,7 +85,7 @@ document::Table break_even_table(const std::vector<const Json*>& rows) {
                                     : document::Absent{}});
   }
   table.note =
-      "Iterations after which a longer start (again, from caches) has paid back against the reference, and the time "
+      "Iterations after which a longer warm start has paid back against the reference, and the time "
       "that they take.";
   return table;
 }
@@ -96,7 +96,7 @@ document::Section startup_section(const Json& one_case) {
   document::Section section{.id = "startup", .title = "Start-up and break-even", .is_detail = true};
   const auto rows = drawn_rows(one_case);
   if (rows.empty()) return section;
-  section.items = {start_again(rows), start_first_ever(rows)};
+  section.items = {warm_start(rows), cold_start(rows)};
   if (auto table = break_even_table(rows); !table.rows.empty()) section.items.push_back(std::move(table));
   return section;
 }

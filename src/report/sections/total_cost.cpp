@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sections/bill.hpp"
+#include "report/sections/total_cost.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace strata::report {
 namespace {
 
-document::Table bill_table(const std::vector<const Json*>& rows) {
+document::Table cost_table(const std::vector<const Json*>& rows) {
   document::Table table{.id = "costs", .title = "What a level costs besides its time"};
   table.columns = {left_column("level", "level"),
                    {.id = "built_once", .title = "built once"},
@@ -24,12 +24,12 @@ document::Table bill_table(const std::vector<const Json*>& rows) {
                    {.id = "ship", .title = "to ship"},
                    {.id = "lines", .title = "lines to keep"}};
   for (const Json* row : rows) {
-    const auto again = number(*row, "startup.again_ms"), ever = number(*row, "startup.first_ever_ms");
+    const auto warm = number(*row, "startup.warm_start_ms"), cold = number(*row, "startup.cold_start_ms");
     const auto built =
-        ever && again
-            ? document::Cell{document::Number{kSecondsPerMs * std::max(0.0, *ever - *again), document::Format::seconds}}
+        cold && warm
+            ? document::Cell{document::Number{kSecondsPerMs * std::max(0.0, *cold - *warm), document::Format::seconds}}
             : document::Absent{};
-    table.rows.push_back({level_name(*row), built, time_cell(*row, "startup.again_ms"),
+    table.rows.push_back({level_name(*row), built, time_cell(*row, "startup.warm_start_ms"),
                           break_even_words(at(*row, "break_even_once"), glyphs(true), "costs no more"),
                           break_even_words(at(*row, "break_even"), glyphs(true)), time_cell(*row, "startup.weights_ms"),
                           value_cell(*row, "memory.peak_private_bytes", document::Format::bytes),
@@ -51,7 +51,7 @@ std::string files_words(const Json& files, const char* field, std::string (*writ
 }
 
 document::Table counted_files(const std::vector<const Json*>& rows) {
-  document::Table table{.id = "files", .title = "Files behind the bill"};
+  document::Table table{.id = "files", .title = "Files behind these figures"};
   table.columns = {left_column("level", "level"), left_column("lines", "lines of code to keep"),
                    left_column("libraries", "libraries that the process ran")};
   for (const Json* row : rows) {
@@ -64,11 +64,11 @@ document::Table counted_files(const std::vector<const Json*>& rows) {
 
 }  // namespace
 
-document::Section bill_section(const Json& one_case) {
-  document::Section section{.id = "bill", .title = "The bill"};
+document::Section total_cost_section(const Json& one_case) {
+  document::Section section{.id = "total_cost", .title = "Total cost"};
   const auto rows = drawn_rows(one_case);
   if (rows.empty()) return section;
-  section.items.push_back(bill_table(rows));
+  section.items.push_back(cost_table(rows));
   if (auto files = counted_files(rows); !files.rows.empty())
     section.items.push_back(document::Details{"Which files these figures count", {std::move(files)}});
   return section;
