@@ -91,8 +91,11 @@ void Builder::own(std::function<void(kit_cuda::Stream)> run, const View& from, c
 }
 
 void Builder::add(std::string kernel, const View& from, const View& to, std::function<void()> run) {
-  primitives::Description what{std::string(operation()), std::move(kernel),
-                               fmt::format("{} -> {}", layout_name(from), layout_name(to)), false, 0};
+  primitives::Description what{.operation = std::string(operation()),
+                               .kernel = std::move(kernel),
+                               .layouts = fmt::format("{} -> {}", layout_name(from), layout_name(to)),
+                               .moves_only = false,
+                               .bytes_moved = 0};
   steps_.in_run.push_back(std::make_unique<primitives::FunctionCall>(std::move(what), std::move(run)));
 }
 

@@ -60,14 +60,14 @@ Tensor padded(Builder& b, const Tensor& image, const Even& even) {
 void convolve(Builder& b, Direction direction, const Even& even, const Tensor& image, const Tensor& weight,
               const Tensor& result) {
   const auto& window = even.window;
-  const ConvolutionShape shape{direction,
-                               with_two(image.view),
-                               with_two(weight.view),
-                               with_two(result.view),
-                               with_two(window.stride, 1),
-                               with_two(window.dilation, 1),
-                               with_two(window.before, 0),
-                               b.rounds()};
+  const ConvolutionShape shape{.direction = direction,
+                               .image = with_two(image.view),
+                               .weight = with_two(weight.view),
+                               .result = with_two(result.view),
+                               .stride = with_two(window.stride, 1),
+                               .dilation = with_two(window.dilation, 1),
+                               .padding = with_two(window.before, 0),
+                               .bfloat16 = b.rounds()};
   const Tensor& to = direction == Direction::forward ? result : direction == Direction::of_input ? image : weight;
   const Tensor& from = direction == Direction::forward ? image : result;
   // as autocast; cuDNN, asked without a device, names no plan of bfloat16 with a result in float32
@@ -75,7 +75,8 @@ void convolve(Builder& b, Direction direction, const Even& even, const Tensor& i
     return &tensor != &to ? b.operand(tensor) : b.rounds() ? b.temporary(tensor.view, Type::bfloat16) : tensor;
   };
   const Tensor x = own(image), w = own(weight), y = own(result);
-  b.call(b.calls().convolution({shape, x.begin(), w.begin(), y.begin()}), from.view, to.view);
+  b.call(b.calls().convolution({.shape = shape, .image = x.begin(), .weight = w.begin(), .result = y.begin()}),
+         from.view, to.view);
   if (b.rounds()) b.move(&to == &result ? y : &to == &image ? x : w, to);
 }
 

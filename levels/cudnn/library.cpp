@@ -26,10 +26,19 @@ Result<void> guarded(const Make& make) {
 
 kit_cuda::Rates rates_of(const core::Optimiser& how, std::int64_t step, bool has_buffers) {
   if (const auto* sgd = how.sgd())
-    return kit_cuda::rates_of(kit_cuda::Sgd{how.lr, sgd->momentum, sgd->dampening, how.weight_decay, sgd->nesterov},
+    return kit_cuda::rates_of(kit_cuda::Sgd{.rate = how.lr,
+                                            .momentum = sgd->momentum,
+                                            .dampening = sgd->dampening,
+                                            .weight_decay = how.weight_decay,
+                                            .nesterov = sgd->nesterov},
                               has_buffers);
   const auto& adam = *how.adam();
-  return kit_cuda::rates_of(kit_cuda::Adam{how.lr, adam.beta1, adam.beta2, adam.eps, how.weight_decay, adam.decoupled},
+  return kit_cuda::rates_of(kit_cuda::Adam{.rate = how.lr,
+                                           .beta1 = adam.beta1,
+                                           .beta2 = adam.beta2,
+                                           .eps = adam.eps,
+                                           .weight_decay = how.weight_decay,
+                                           .decoupled = adam.decoupled},
                             step - 1, has_buffers);
 }
 
@@ -84,8 +93,11 @@ primitives::Description reorder(const Tensor& from, const Tensor& to) {
                                        : tensor.type == Type::float32 ? " float32"
                                                                       : " bfloat16");
   };
-  return {"reorder", "strata", fmt::format("{} -> {}", name(from), name(to)), true,
-          static_cast<std::int64_t>(to.bytes())};
+  return {.operation = "reorder",
+          .kernel = "strata",
+          .layouts = fmt::format("{} -> {}", name(from), name(to)),
+          .moves_only = true,
+          .bytes_moved = static_cast<std::int64_t>(to.bytes())};
 }
 
 Library::Library(Layouts layouts, Precision precision)
@@ -207,7 +219,7 @@ std::byte* Library::hold(std::size_t bytes) {
 }
 
 Tensor Library::allocate(const View& view, Type type) {
-  Tensor made{nullptr, 0, view, type, false};
+  Tensor made{.memory = nullptr, .offset = 0, .view = view, .type = type, .constant = false};
   made.memory = hold(made.bytes());
   held_.buffer_bytes += static_cast<std::int64_t>(made.bytes());
   return made;
@@ -235,7 +247,11 @@ Tensor Library::reordered(const Tensor& tensor, const View& to, primitives::Step
 Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::Steps& steps) {
   return guarded([&] {
     const Tensor given = tensors_.at(from), target = homes_.at(to);
-    primitives::Description what{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(target.bytes())};
+    primitives::Description what{.operation = "copy",
+                                 .kernel = "strata",
+                                 .layouts = "a buffer",
+                                 .moves_only = true,
+                                 .bytes_moved = static_cast<std::int64_t>(target.bytes())};
     steps.in_run.push_back(
         std::make_unique<primitives::FunctionCall>(std::move(what), [stream = stream(), given, target] {
           if (target.type == Type::int64)
@@ -269,7 +285,8 @@ const kit_cuda::DropoutState* Library::dropout(primitives::Steps& steps) {
   dropout_ = reinterpret_cast<kit_cuda::DropoutState*>(hold(sizeof(kit_cuda::DropoutState)));
   set_dropout_state({});
   steps.in_run.push_back(std::make_unique<primitives::FunctionCall>(
-      primitives::Description{"dropout", "strata", "counts steps", false, 0},
+      primitives::Description{
+          .operation = "dropout", .kernel = "strata", .layouts = "counts steps", .moves_only = false, .bytes_moved = 0},
       [stream = stream(), state = dropout_] { kit_cuda::count_step(stream, state); }));
   return dropout_;
 }

@@ -37,8 +37,14 @@ void inference(Builder& b) {
   const auto channels = x.dims()[1];
   const Tensor scale = by_channel(b, "weight", channels, 1), shift = by_channel(b, "bias", channels, 0),
                mean = b.plain(b.tensor("running_mean")), variance = b.plain(b.tensor("running_var"));
-  b.call(b.calls().batch_norm(BatchNormInferenceCall{image_of(x.view), x.data(), scale.data(), shift.data(),
-                                                     mean.data(), variance.data(), y.data(), b.number("eps")}),
+  b.call(b.calls().batch_norm(BatchNormInferenceCall{.view = image_of(x.view),
+                                                     .x = x.data(),
+                                                     .scale = scale.data(),
+                                                     .shift = shift.data(),
+                                                     .mean = mean.data(),
+                                                     .variance = variance.data(),
+                                                     .y = y.data(),
+                                                     .epsilon = b.number("eps")}),
          x.view, y.view);
 }
 
@@ -49,8 +55,14 @@ void forward(Builder& b) {
   const Tensor scale = by_channel(b, "weight", channels, 1), shift = by_channel(b, "bias", channels, 0),
                mean = b.result(row_major({channels}), 1), deviation = b.result(row_major({channels}), 2);
   const auto epsilon = b.number("eps");
-  b.call(b.calls().batch_norm(BatchNormCall{image_of(x.view), x.data(), scale.data(), shift.data(), y.data(),
-                                            mean.data(), deviation.data(), epsilon}),
+  b.call(b.calls().batch_norm(BatchNormCall{.view = image_of(x.view),
+                                            .x = x.data(),
+                                            .scale = scale.data(),
+                                            .shift = shift.data(),
+                                            .y = y.data(),
+                                            .mean = mean.data(),
+                                            .deviation = deviation.data(),
+                                            .epsilon = epsilon}),
          x.view, y.view);
   if (b.outputs() < 5) return;
   const Tensor old_mean = b.plain(b.tensor("running_mean")), old_variance = b.plain(b.tensor("running_var")),
@@ -59,8 +71,16 @@ void forward(Builder& b) {
   const Index count = x.view.count() / std::max<Index>(channels, 1);
   b.own(
       [=](Stream stream) {
-        kit_cuda::run_statistics(stream, {mean.data(), deviation.data(), channels, count, epsilon, momentum,
-                                          old_mean.data(), old_variance.data(), new_mean.data(), new_variance.data()});
+        kit_cuda::run_statistics(stream, {.mean = mean.data(),
+                                          .deviation = deviation.data(),
+                                          .channels = channels,
+                                          .count = count,
+                                          .epsilon = epsilon,
+                                          .momentum = momentum,
+                                          .old_mean = old_mean.data(),
+                                          .old_variance = old_variance.data(),
+                                          .new_mean = new_mean.data(),
+                                          .new_variance = new_variance.data()});
       },
       mean.view, mean.view);
 }
@@ -93,9 +113,16 @@ void backward(Builder& b) {
     return mask.at(which) ? b.result(view, output++) : b.temporary(view);
   };
   const Tensor of_x = wanted(0, x.view), of_scale = wanted(1, channels), of_shift = wanted(2, channels);
-  b.call(b.calls().batch_norm(BatchNormBackwardCall{image_of(x.view), gradient.data(), x.data(), scale.data(),
-                                                    mean.data(), deviation.data(), of_x.data(), of_scale.data(),
-                                                    of_shift.data(), b.number("eps")}),
+  b.call(b.calls().batch_norm(BatchNormBackwardCall{.view = image_of(x.view),
+                                                    .gradient = gradient.data(),
+                                                    .x = x.data(),
+                                                    .scale = scale.data(),
+                                                    .mean = mean.data(),
+                                                    .deviation = deviation.data(),
+                                                    .of_x = of_x.data(),
+                                                    .of_scale = of_scale.data(),
+                                                    .of_shift = of_shift.data(),
+                                                    .epsilon = b.number("eps")}),
          gradient.view, of_x.view);
 }
 

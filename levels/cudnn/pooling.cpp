@@ -62,12 +62,14 @@ void max_pool_backward(Builder& b) {
 }
 
 Averaging averaging_of(Builder& b, const Dims& in, const Dims& out, std::size_t rank) {
-  return {window_of(b.pooling_window(in, out, rank)), false, b.flag("count_include_pad"),
-          b.has("divisor_override") ? b.number("divisor_override") : 0};
+  return {.window = window_of(b.pooling_window(in, out, rank)),
+          .adaptive = false,
+          .count_padding = b.flag("count_include_pad"),
+          .divisor = b.has("divisor_override") ? b.number("divisor_override") : 0};
 }
 
 Averaging adaptive() {
-  return {{}, true};
+  return {.window = {}, .adaptive = true};
 }
 
 void average(Builder& b, const Tensor& x, const Averaging& how) {

@@ -55,11 +55,20 @@ void product_into(Builder& b, Tensor x, Tensor y, const Tensor& to) {
   batch = batches();
   const auto operand = [&](const Tensor& tensor, int n) -> ProductCall::Operand {
     const View matrix = last_two(tensor.view, false);
-    return {tensor.begin(), batch.rank == 0 ? 0 : batch.strides[n][0], matrix.strides[0], matrix.strides[1]};
+    return {.data = tensor.begin(),
+            .batch_stride = batch.rank == 0 ? 0 : batch.strides[n][0],
+            .row_stride = matrix.strides[0],
+            .column_stride = matrix.strides[1]};
   };
   const View left = last_two(x.view, false), result = last_two(to.view, false);
-  b.call(b.calls().product({batch.count, result.extents[0], result.extents[1], left.extents[1], operand(x, 0),
-                            operand(y, 1), to.data(), b.rounds()}),
+  b.call(b.calls().product({.batch = batch.count,
+                            .rows = result.extents[0],
+                            .columns = result.extents[1],
+                            .inner = left.extents[1],
+                            .left = operand(x, 0),
+                            .right = operand(y, 1),
+                            .to = to.data(),
+                            .bfloat16 = b.rounds()}),
          x.view, to.view);
 }
 

@@ -112,8 +112,11 @@ void Builder::move_into(const Tensor& part, const Tensor& whole, std::size_t dim
 Tensor Builder::written_out(const Tensor& tensor) {
   const auto to = row_major(tensor.dims());
   Tensor made = library_.allocate(to, tensor.weight);
-  primitives::Description what{"copy", "strata", fmt::format("{} -> {}", layout_name(tensor.desc), layout_name(to)),
-                               true, static_cast<std::int64_t>(to.get_size())};
+  primitives::Description what{.operation = "copy",
+                               .kernel = "strata",
+                               .layouts = fmt::format("{} -> {}", layout_name(tensor.desc), layout_name(to)),
+                               .moves_only = true,
+                               .bytes_moved = static_cast<std::int64_t>(to.get_size())};
   (tensor.weight ? steps_.at_load : steps_.in_run)
       .push_back(std::make_unique<Copy>(library_.handle(tensor), library_.handle(made), std::move(what)));
   return made;
@@ -157,13 +160,20 @@ void Builder::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd
     handles.emplace_back(DNNL_ARG_SCRATCHPAD, library_.scratchpad(scratchpad));
   steps_.in_run.push_back(std::make_unique<Call>(
       std::move(primitive), library_.stream(), std::move(handles),
-      primitives::Description{std::string(operation()), pd.impl_info_str(),
-                              fmt::format("{} -> {}", layout_name(from), layout_name(to)), false, 0}));
+      primitives::Description{.operation = std::string(operation()),
+                              .kernel = pd.impl_info_str(),
+                              .layouts = fmt::format("{} -> {}", layout_name(from), layout_name(to)),
+                              .moves_only = false,
+                              .bytes_moved = 0}));
 }
 
 void Builder::own(std::string layouts, std::function<void()> run) {
-  add(std::make_unique<primitives::FunctionCall>(
-      primitives::Description{std::string(operation()), "strata", std::move(layouts), false, 0}, std::move(run)));
+  add(std::make_unique<primitives::FunctionCall>(primitives::Description{.operation = std::string(operation()),
+                                                                         .kernel = "strata",
+                                                                         .layouts = std::move(layouts),
+                                                                         .moves_only = false,
+                                                                         .bytes_moved = 0},
+                                                 std::move(run)));
 }
 
 dnnl::primitive_attr Builder::attr() {

@@ -78,8 +78,11 @@ void Lookup::execute() {
 }
 
 primitives::Description Lookup::describe() const {
-  return {"lookup", "strata", "rows of a table", true,
-          rows_.count() * rows_.width() * static_cast<std::int64_t>(sizeof(float))};
+  return {.operation = "lookup",
+          .kernel = "strata",
+          .layouts = "rows of a table",
+          .moves_only = true,
+          .bytes_moved = rows_.count() * rows_.width() * static_cast<std::int64_t>(sizeof(float))};
 }
 
 }  // namespace strata::onednn

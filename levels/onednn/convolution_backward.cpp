@@ -22,7 +22,7 @@ struct Convolution {
 };
 
 Convolution described(Builder& b) {
-  Convolution conv{b.tensor("grad_output"), b.tensor("input"), b.tensor("weight"), {}, {}};
+  Convolution conv{.gradient = b.tensor("grad_output"), .input = b.tensor("input"), .weight = b.tensor("weight")};
   Dims dims = conv.weight.dims();
   conv.window = counted_from_0(b.convolution_window(dims));
   conv.bias = {dims[0]};

@@ -26,7 +26,7 @@ void forward(Builder& b) {
   b.dropout()->present = true;
   const auto count = static_cast<std::int64_t>(x.desc.get_size() / sizeof(float));
   const Tensor to = b.result(x.desc), mask = b.temporary(row_major({count}, memory::data_type::u8));
-  b.leave(1, {mask, x.desc, x.desc});
+  b.leave(1, {.tensor = mask, .from = x.desc, .to = x.desc});
   const auto from = b.handle(x), into = b.handle(to), kept = b.handle(mask);
   const auto layer = mixed(static_cast<std::uint64_t>(b.first_output()));
   const auto scale = p == 1 ? 0.0F : static_cast<float>(1 / (1 - p));

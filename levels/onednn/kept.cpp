@@ -131,7 +131,7 @@ Result<void> Library::keep(const graph::Graph& graph, int value) {
     auto& storage = storages_.emplace_back(std::make_shared<Storage>());
     storage->row_major_dims = desc.get_dims();
     if (integers) settle(*storage, desc);
-    tensors_[value] = {desc, storage, 0, false, true};
+    tensors_[value] = {.desc = desc, .storage = storage, .offset = 0, .weight = false, .kept = true};
   });
 }
 
@@ -149,8 +149,9 @@ Tensor Library::fetched(const Tensor& tensor, const memory::desc& to, primitives
   const auto& own = storage.row_major_dims;
   const bool whole = tensor.offset == 0 && is_row_major(tensor.desc) && product(tensor.dims()) == product(own);
   if (!storage.owned) settle(storage, whole && product(to.get_dims()) == product(own) ? to : row_major(own));
-  if (whole && storage.home == to) return {to, tensor.storage, 0, false, false};
-  Tensor plain{storage.home, tensor.storage, 0, false, false};
+  if (whole && storage.home == to)
+    return {.desc = to, .storage = tensor.storage, .offset = 0, .weight = false, .kept = false};
+  Tensor plain{.desc = storage.home, .storage = tensor.storage, .offset = 0, .weight = false, .kept = false};
   if (!is_row_major(storage.home)) {
     if (whole && storage.home.get_dims() == to.get_dims()) return form_of(plain, to, steps);
     plain = form_of(plain, row_major(storage.home.get_dims()), steps);
@@ -187,7 +188,11 @@ Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::
     const auto bytes = target->home.get_size();
     const memory read = handle(source);
     steps.in_run.push_back(std::make_unique<primitives::FunctionCall>(
-        primitives::Description{"copy", "strata", "a buffer", true, static_cast<std::int64_t>(bytes)},
+        primitives::Description{.operation = "copy",
+                                .kernel = "strata",
+                                .layouts = "a buffer",
+                                .moves_only = true,
+                                .bytes_moved = static_cast<std::int64_t>(bytes)},
         [=] { std::memcpy(target->data, read.get_data_handle(), bytes); }));
   });
 }

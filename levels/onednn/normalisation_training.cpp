@@ -54,7 +54,7 @@ void forward(Builder& b) {
   if (shift) arguments.emplace_back(DNNL_ARG_SHIFT, b.plain(*shift));
   b.add(dnnl::batch_normalization_forward(pd), pd, std::move(arguments));
   b.is(mean, 1);
-  b.leave(2, {variance, {}, {}});
+  b.leave(2, {.tensor = variance});
   if (b.outputs() < 5) return;
   const auto n = static_cast<double>(product(x.dims()) / channels[0]);
   run_on(b, "running_mean", mean, 1, 3);

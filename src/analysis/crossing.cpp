@@ -103,14 +103,14 @@ void add_stretches(const Grid& grid, std::size_t axis, std::vector<Stretch>& all
   const std::size_t last = fastest.size() - 1;
   if (!is_ordered(grid.axes[axis])) {
     for (std::size_t v = 0; v <= last; ++v)
-      if (!fastest[v].empty()) all.push_back({fastest[v], axis, v, v});
+      if (!fastest[v].empty()) all.push_back({.level = fastest[v], .axis = axis, .first = v, .last = v});
     return;
   }
   std::size_t up_to = 0, from = last;
   while (up_to < last && fastest[up_to + 1] == fastest[0]) ++up_to;
   while (from > 0 && fastest[from - 1] == fastest[last]) --from;
-  if (!fastest[0].empty()) all.push_back({fastest[0], axis, 0, up_to});
-  if (!fastest[last].empty()) all.push_back({fastest[last], axis, from, last});
+  if (!fastest[0].empty()) all.push_back({.level = fastest[0], .axis = axis, .first = 0, .last = up_to});
+  if (!fastest[last].empty()) all.push_back({.level = fastest[last], .axis = axis, .first = from, .last = last});
 }
 
 }  // namespace
@@ -170,7 +170,8 @@ std::vector<Stretch> stretches_of(const Grid& grid) {
                        [&](const auto& cell) { return cell.best.size() == 1 && cell.best.front() == level; });
   };
   for (const auto& level : grid.levels)
-    if (everywhere(level) && !grid.cells.empty()) return {{level, std::nullopt, 0, 0}};
+    if (everywhere(level) && !grid.cells.empty())
+      return {{.level = level, .axis = std::nullopt, .first = 0, .last = 0}};
   for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) add_stretches(grid, axis, all);
   return all;
 }

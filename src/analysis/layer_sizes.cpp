@@ -25,12 +25,12 @@ std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::i
   std::vector<store::Series> all;
   for (const auto& [prefix, value] : kKinds)
     for (const auto& size : sizes)
-      all.push_back({std::string(prefix) + size.layer,
-                     "1",
-                     "step",
-                     {step},
-                     {(size.*value).value_or(std::numeric_limits<double>::quiet_NaN())},
-                     repeat});
+      all.push_back({.name = std::string(prefix) + size.layer,
+                     .unit = "1",
+                     .axis = "step",
+                     .positions = {step},
+                     .values = {(size.*value).value_or(std::numeric_limits<double>::quiet_NaN())},
+                     .repeat = repeat});
   return all;
 }
 

@@ -13,8 +13,10 @@ std::optional<Spread> spread_of(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double count = static_cast<double>(values.size());
-  return Spread{std::accumulate(values.begin(), values.end(), 0.0) / count, *low, *high,
-                static_cast<int>(values.size())};
+  return Spread{.mean = std::accumulate(values.begin(), values.end(), 0.0) / count,
+                .low = *low,
+                .high = *high,
+                .count = static_cast<int>(values.size())};
 }
 
 Learning::Learning(const std::vector<store::Series>& series) {

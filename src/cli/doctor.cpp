@@ -30,7 +30,7 @@ using probe::Standing;
 // strata's own environment is read from its files; another interpreter may keep its packages anywhere and is asked.
 plan::Interpreter interpreter_of(const std::string& python, const Installation& place,
                                  const std::vector<level::Level>& levels) {
-  plan::Interpreter result{python, {}, {}, {}, python == place.tools_python};
+  plan::Interpreter result{.python = python, .own = python == place.tools_python};
   if (result.own) {
     const auto site = probe::site_packages(python);
     if (site.empty()) result.why_not = "strata's own environment is not set up";
@@ -57,7 +57,7 @@ plan::Interpreter interpreter_of(const std::string& python, const Installation& 
 
 Check level_check(const level::Level& level, const plan::Interpreter& measured, const plan::Interpreter& tools,
                   const Installation& place, bool gpu) {
-  Check check{"levels", level.id, Standing::ok, {}, {}, {}};
+  Check check{.group = "levels", .name = level.id, .standing = Standing::ok};
   const auto unavailable = [&](const std::string& reason, const std::string& remedy) {
     check.standing = Standing::missing;
     check.reason = reason;
@@ -85,8 +85,11 @@ Checks level_checks(const Installation& place) {
   Checks checks;
   for (const auto& level : discovered.levels) checks.push_back(level_check(level, environment, tools, place, gpu));
   for (const auto& problem : discovered.problems) {
-    checks.push_back(
-        {"levels", problem.where.filename().string(), Standing::missing, {}, problem.error.what, problem.error.hint});
+    checks.push_back({.group = "levels",
+                      .name = problem.where.filename().string(),
+                      .standing = Standing::missing,
+                      .reason = problem.error.what,
+                      .remedy = problem.error.hint});
   }
   return checks;
 }

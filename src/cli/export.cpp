@@ -179,12 +179,12 @@ int export_level(const ExportArguments& a) {
   const bool python = bundle->info.at("model").value("kind", "") != "onnx";
   const auto proving = fmt::format("./strata compare {} --levels {}{}", plan::case_words(ready->spec),
                                    python ? "eager," : "", ready->level.name());
-  const exporting::Export made{*job,
-                               *recipe,
-                               evidence,
-                               proving,
-                               versions_of(recipe->packages, recipe->python, ready->place.root),
-                               ready->place.root / "runtime/serve"};
+  const exporting::Export made{.job = *job,
+                               .recipe = *recipe,
+                               .evidence = evidence,
+                               .proving = proving,
+                               .versions = versions_of(recipe->packages, recipe->python, ready->place.root),
+                               .shared = ready->place.root / "runtime/serve"};
   if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
   if (interrupted()) {
     complain({"interrupted: nothing was written", "", Exit::failed});

@@ -79,14 +79,19 @@ Counts counts_of(const TrainArguments& a, const fs::path& cache) {
   options.make = false;
   options.partial = a.partial;
   if (const auto opened = data::open_dataset(a.dataset, options))
-    return {static_cast<std::int64_t>(opened->set.train.count), static_cast<std::int64_t>(opened->set.test.count),
-            opened->set.shape, ""};
+    return {.train = static_cast<std::int64_t>(opened->set.train.count),
+            .test = static_cast<std::int64_t>(opened->set.test.count),
+            .shape = opened->set.shape,
+            .note = ""};
   const auto* entry = data::find_entry(a.dataset);
   if (entry == nullptr || entry->count[0] == 0)
-    return {
-        0, 0, {}, fmt::format("{}: its images were not counted yet, since its files were not read here", a.dataset)};
-  return {static_cast<std::int64_t>(entry->count[0]), static_cast<std::int64_t>(entry->count[1]), entry->shape,
-          fmt::format("{}: as many images as published; its files were not read here", a.dataset)};
+    return {.train = 0,
+            .test = 0,
+            .note = fmt::format("{}: its images were not counted yet, since its files were not read here", a.dataset)};
+  return {.train = static_cast<std::int64_t>(entry->count[0]),
+          .test = static_cast<std::int64_t>(entry->count[1]),
+          .shape = entry->shape,
+          .note = fmt::format("{}: as many images as published; its files were not read here", a.dataset)};
 }
 
 // Operations of one image, by a capture for inference at batch 1: quick where that of a step is not.

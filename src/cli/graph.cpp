@@ -119,12 +119,11 @@ int show_graph(const GraphArguments& a) {
   if (!checked) return complain(checked.error());
   const auto title = bundle->info.value("id", a.options.model);
   if (!a.dump_after.empty()) {
-    const compiler::Options passes{a.block,
-                                   a.dump_after,
-                                   {},
-                                   a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
-                                   *parse_memory_budget(a.budget),
-                                   a.precision == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
+    const compiler::Options passes{.block = a.block,
+                                   .stop_after = a.dump_after,
+                                   .target = a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
+                                   .budget = *parse_memory_budget(a.budget),
+                                   .type = a.precision == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }
   const auto lacks = lacking_of(a, graph);

@@ -95,7 +95,10 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
       return tl::unexpected<Error>(written.error());
   }
   if (auto good = check_bundle(subject.bundle); !good) return tl::unexpected<Error>(good.error());
-  const level::Places places = {place.python, place.tools_python, place.level_build.string(), place.root.string()};
+  const level::Places places = {.python = place.python,
+                                .tools_python = place.tools_python,
+                                .build = place.level_build.string(),
+                                .root = place.root.string()};
   level::Level bare;  // a program without level.json
   bare.folder = fs::absolute(fs::path(options.path)).parent_path();
   const level::Level& known = *level ? **level : bare;

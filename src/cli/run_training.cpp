@@ -69,7 +69,8 @@ core::Case question_of(const TrainArguments& a, const training::Initial& initial
                        const data::Dataset& set) {
   auto question = bundle.question;
   question.data = data_name(a, set.name);
-  question.recipe->training = core::Training{a.epochs, initial.name, a.augment, a.images};
+  question.recipe->training =
+      core::Training{.epochs = a.epochs, .init = initial.name, .augment = a.augment, .most_images = a.images};
   return question;
 }
 

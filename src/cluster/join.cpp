@@ -66,7 +66,7 @@ class JoinedCases {
 };
 
 void JoinedCases::add(const store::Run& run, store::Case run_case) {
-  Place place{std::move(run_case), node_of(run), run.run_id, run.started};
+  Place place{.one = std::move(run_case), .node = node_of(run), .run = run.run_id, .started = run.started};
   const auto [known, is_new] = by_key_.emplace(place.one.key, places_.size());
   if (is_new) {
     places_.push_back(std::move(place));

@@ -160,7 +160,11 @@ std::vector<Task> tasks_from_squeue(std::string_view text) {
     if (fields.size() < 3 || !task) continue;
     auto reason = field(fields, 4);
     if (reason == "None") reason.clear();
-    tasks.push_back({field(fields, 0), *task, state_from_slurm(fields[2]), field(fields, 3), std::move(reason)});
+    tasks.push_back({.job = field(fields, 0),
+                     .number = *task,
+                     .state = state_from_slurm(fields[2]),
+                     .node = field(fields, 3),
+                     .reason = std::move(reason)});
   }
   return tasks;
 }
@@ -175,7 +179,11 @@ std::vector<Task> tasks_from_sacct(std::string_view text) {
     auto node = field(fields, 2);
     if (node == "None assigned") node.clear();
     for (const int number : numbers_in(std::string_view(id).substr(between + 1)))
-      tasks.push_back({id.substr(0, between), number, state_from_slurm(fields[1]), node, ""});
+      tasks.push_back({.job = id.substr(0, between),
+                       .number = number,
+                       .state = state_from_slurm(fields[1]),
+                       .node = node,
+                       .reason = ""});
   }
   return tasks;
 }

@@ -97,8 +97,13 @@ bool suits_winograd(const Program& program, const graph::Node& node) {
 bool winograd_pays(const Program& program, const Step& step) {
   const auto &in = program.value(source_of(step)).shape, &out = program.value(step.node.outputs.front()).shape;
   const auto real = [](std::int64_t extent) { return static_cast<double>(extent); };
-  return kit::kernels::winograd_pays({real(in[0]), real(in[1]), real(out[1]), real(out[2]), real(out[3]),
-                                      static_cast<int>(program.block), program.graph.mode == graph::Mode::train},
+  return kit::kernels::winograd_pays({.batch = real(in[0]),
+                                      .in_channels = real(in[1]),
+                                      .out_channels = real(out[1]),
+                                      .out_height = real(out[2]),
+                                      .out_width = real(out[3]),
+                                      .block = static_cast<int>(program.block),
+                                      .packs = program.graph.mode == graph::Mode::train},
                                      1);
 }
 

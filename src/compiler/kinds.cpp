@@ -16,7 +16,7 @@ bool among(const Step& step, const std::set<std::string_view>& names) {
 }
 
 Post activation(const char* operation, double alpha = 0, double beta = 0) {
-  return {Post::Kind::activation, operation, alpha, beta, -1};
+  return {.kind = Post::Kind::activation, .operation = operation, .alpha = alpha, .beta = beta, .value = -1};
 }
 
 // A bound of clamp: a number, or none; nullopt: a tensor.

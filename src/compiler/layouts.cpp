@@ -18,7 +18,7 @@ class Rules {
   Rules(const Program& program, const Step& step) : p_(program), step_(step), node_(step.node) {}
 
   Options options() const {
-    const Options plain{{Layout::plain, Layout::plain}};
+    const Options plain{{.in = Layout::plain, .out = Layout::plain}};
     const auto name = node_.operation();
     const auto& out = p_.value(node_.outputs.front());
     if (step_.when == When::load) return plain;
@@ -51,7 +51,7 @@ class Rules {
   static Options alike(bool blocks) {
     Options result;
     for (const auto layout : all_layouts)
-      if (blocks || layout != Layout::blocked) result.push_back({layout, layout});
+      if (blocks || layout != Layout::blocked) result.push_back({.in = layout, .out = layout});
     return result;
   }
 
@@ -59,7 +59,7 @@ class Rules {
   static Options anything() {
     Options result;
     for (const auto in : all_layouts)
-      for (const auto out : all_layouts) result.push_back({in, out});
+      for (const auto out : all_layouts) result.push_back({.in = in, .out = out});
     return result;
   }
 
@@ -67,13 +67,13 @@ class Rules {
   // oneDNN takes its kernels for AMX.
   bool in_blocks() const { return p_.target == Target::cpu && p_.type == graph::Type::float32; }
   Layout best() const { return in_blocks() ? Layout::blocked : Layout::channels_last; }
-  static Options alike_in(Layout layout) { return {{layout, layout}}; }
+  static Options alike_in(Layout layout) { return {{.in = layout, .out = layout}}; }
 
   // Direct convolutions read and write blocks, padded ones too; one with few input channels reads them plain. Groups of
   // other sizes than blocks would straddle them, and are left in NHWC. On a GPU all are in NHWC.
   Options convolution() const {
     const auto in = first().shape[1], out = p_.value(node_.outputs.front()).shape[1];
-    if (reads_plain(in)) return {{Layout::plain, Layout::blocked}};
+    if (reads_plain(in)) return {{.in = Layout::plain, .out = Layout::blocked}};
     return blocks_of(in, out);
   }
   bool reads_plain(std::int64_t in) const { return in_blocks() && node_.integer("groups") == 1 && in <= 3; }
@@ -101,11 +101,11 @@ class Rules {
                                              : node_.maybe_ints("dim").value_or(std::vector<std::int64_t>());
     for (auto& dim : dims) dim += dim < 0 ? 4 : 0;
     std::sort(dims.begin(), dims.end());
-    if (dims != std::vector<std::int64_t>{2, 3}) return {{Layout::plain, Layout::plain}};
+    if (dims != std::vector<std::int64_t>{2, 3}) return {{.in = Layout::plain, .out = Layout::plain}};
     if (node_.flag("keepdim")) return alike(true);
     Options result;
     for (const auto layout : all_layouts)
-      if (layout != Layout::blocked || whole(first())) result.push_back({layout, Layout::plain});
+      if (layout != Layout::blocked || whole(first())) result.push_back({.in = layout, .out = Layout::plain});
     return result;
   }
 
@@ -115,7 +115,7 @@ class Rules {
     dim += dim < 0 ? 4 : 0;
     bool blocks = true;
     for (const int value : operands_of(step_)) {
-      if (is_weight(value)) return {{Layout::plain, Layout::plain}};
+      if (is_weight(value)) return {{.in = Layout::plain, .out = Layout::plain}};
       blocks = blocks && (dim != 1 || whole(p_.value(value)));
     }
     return alike(blocks);
@@ -125,7 +125,7 @@ class Rules {
   // not in blocks; another shape only plain.
   Options elementwise() const {
     const auto& out = p_.value(node_.outputs.front());
-    if (!has_layouts(out)) return {{Layout::plain, Layout::plain}};
+    if (!has_layouts(out)) return {{.in = Layout::plain, .out = Layout::plain}};
     bool blocks = true, others = true;
     const bool by_channel = node_.operation() == "strata.scale_shift" || node_.operation() == "batch_norm";
     for (const int index : operands_of(step_)) {
@@ -138,19 +138,19 @@ class Rules {
       else
         blocks = blocks && channels;
     }
-    if (!others) return {{Layout::plain, Layout::plain}};
+    if (!others) return {{.in = Layout::plain, .out = Layout::plain}};
     return alike(blocks);
   }
 
   // A reshape is free between layouts that are as good as plain: an image of one pixel, whole blocks.
   Options view() const {
     const auto& to = p_.value(node_.outputs.front());
-    Options result{{Layout::plain, Layout::plain, 0, true}};
+    Options result{{.in = Layout::plain, .out = Layout::plain, .bytes = 0, .view = true}};
     for (const auto in : all_layouts)
       for (const auto out : all_layouts) {
         if (in == Layout::plain && out == Layout::plain) continue;
         if (same_bytes(first(), in, Layout::plain, p_.block) && same_bytes(to, Layout::plain, out, p_.block))
-          result.push_back({in, out, 0, true});
+          result.push_back({.in = in, .out = out, .bytes = 0, .view = true});
       }
     return result;
   }
@@ -163,8 +163,8 @@ class Rules {
          {std::pair(Layout::channels_last, Layout::plain), std::pair(Layout::plain, Layout::channels_last)})
       if (has_layouts(first()) && has_layouts(to) && !is_weight(operands_of(step_).front()) &&
           only_renames_axes(step_, in, out))
-        result.push_back({in, out, 0, true});
-    result.push_back({Layout::plain, Layout::plain, 2 * to.bytes()});
+        result.push_back({.in = in, .out = out, .bytes = 0, .view = true});
+    result.push_back({.in = Layout::plain, .out = Layout::plain, .bytes = 2 * to.bytes()});
     return result;
   }
 

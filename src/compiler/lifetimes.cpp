@@ -19,8 +19,10 @@ std::vector<Lifetime> lifetimes_of(const Program& program) {
     if (fresh) {
       const auto bytes = program.place(storage).bytes;
       const auto most = std::numeric_limits<std::int64_t>::max();
-      result.push_back(
-          {storage, bytes > most - alignment ? most : (bytes + alignment - 1) / alignment * alignment, step, step});
+      result.push_back({.storage = storage,
+                        .bytes = bytes > most - alignment ? most : (bytes + alignment - 1) / alignment * alignment,
+                        .first = step,
+                        .last = step});
     }
     result[it->second].last = std::max(result[it->second].last, step);
   };

@@ -60,7 +60,8 @@ Result<void> settle(Program& program) {
           fmt::format("value '{}' {} cannot lie {}: its bytes are more than 64 bits can count, or it is no "
                       "float32 or bfloat16 tensor of four dimensions",
                       value.name, graph::to_string(value.shape), name_of(place.layout)));
-    place = Place{Place::In::none, place.layout, *bytes, static_cast<int>(v), -1};
+    place = Place{
+        .in = Place::In::none, .layout = place.layout, .bytes = *bytes, .storage = static_cast<int>(v), .offset = -1};
   }
   const auto& g = program.graph;
   for (const auto& input : g.inputs) program.place(input.value).in = Place::In::caller;

@@ -39,10 +39,11 @@ CatalogueEntry mnist_entry() {
           .classes = ten_digits,
           .shape = {1, 28, 28},
           .count = {60000, 10000},
-          .downloads = {{from + "train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", 9912422},
-                        {from + "train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", 28881},
-                        {from + "t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", 1648877},
-                        {from + "t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", 4542}}};
+          .downloads = {
+              {.url = from + "train-images-idx3-ubyte.gz", .md5 = "f68b3c2dcbeaaa9fbdd348bbdeb94873", .bytes = 9912422},
+              {.url = from + "train-labels-idx1-ubyte.gz", .md5 = "d53e105ee54ea40749a09fcbcd1e9432", .bytes = 28881},
+              {.url = from + "t10k-images-idx3-ubyte.gz", .md5 = "9fb629c4189551a2d022fa330f9573f3", .bytes = 1648877},
+              {.url = from + "t10k-labels-idx1-ubyte.gz", .md5 = "ec29112dd5afa0611ce80d1b7f02629c", .bytes = 4542}}};
 }
 
 CatalogueEntry cifar_entry(int classes) {

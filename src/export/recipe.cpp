@@ -53,7 +53,8 @@ class Filler {
 
 std::vector<Piece> pieces(const Json& object, const Filler& fill, const std::string& about, bool optional) {
   std::vector<Piece> out;
-  for (const auto& [name, from] : object.items()) out.push_back({fill(from.get<std::string>()), name, about, optional});
+  for (const auto& [name, from] : object.items())
+    out.push_back({.from = fill(from.get<std::string>()), .name = name, .about = about, .optional = optional});
   return out;
 }
 
@@ -85,8 +86,10 @@ Result<Recipe> read_recipe(const plan::Job& job, const Installation& place) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec))
     if (entry.is_regular_file(ec) && entry.path() != file)
-      recipe.sources.push_back(
-          {entry.path(), entry.path().filename().string(), "the program that serves the network", false});
+      recipe.sources.push_back({.from = entry.path(),
+                                .name = entry.path().filename().string(),
+                                .about = "the program that serves the network",
+                                .optional = false});
   std::sort(recipe.sources.begin(), recipe.sources.end(),
             [](const Piece& a, const Piece& b) { return a.name < b.name; });
   return recipe;

@@ -169,12 +169,19 @@ std::vector<Piece> all_pieces(const Export& made) {
   auto pieces = made.recipe.artefacts;
   pieces.insert(pieces.end(), made.recipe.sources.begin(), made.recipe.sources.end());
   for (const char* name : {"check.py", "tensor_files.py"})
-    pieces.push_back({made.shared / name, name, "the test of equal work", false});
-  pieces.push_back({bundle / "inputs.safetensors", "test/inputs.safetensors", "the inputs of the test", false});
-  pieces.push_back({bundle / "reference" / "timed.safetensors", "test/reference.safetensors",
-                    "what the network itself computes from them", false});
-  pieces.push_back({bundle / "reference" / "timed.envelope.safetensors", "test/envelope.safetensors",
-                    "what legitimate float32 runs of it compute", false});
+    pieces.push_back({.from = made.shared / name, .name = name, .about = "the test of equal work", .optional = false});
+  pieces.push_back({.from = bundle / "inputs.safetensors",
+                    .name = "test/inputs.safetensors",
+                    .about = "the inputs of the test",
+                    .optional = false});
+  pieces.push_back({.from = bundle / "reference" / "timed.safetensors",
+                    .name = "test/reference.safetensors",
+                    .about = "what the network itself computes from them",
+                    .optional = false});
+  pieces.push_back({.from = bundle / "reference" / "timed.envelope.safetensors",
+                    .name = "test/envelope.safetensors",
+                    .about = "what legitimate float32 runs of it compute",
+                    .optional = false});
   return pieces;
 }
 

@@ -360,8 +360,13 @@ Result<Files> generate(const compiler::Program& program, const fs::path& bundle,
   const auto question = STRATA_TRY(core::captured_case(info, (bundle / "bundle.json").string()));
   const auto constants = STRATA_TRY(buffers_in_constants(program, bundle));
   const auto& name = question.model;
-  const Subject subject{program,           info, question, name, identifier(name), ValueNames(program, constants),
-                        stages_of(program)};
+  const Subject subject{.program = program,
+                        .info = info,
+                        .question = question,
+                        .name = name,
+                        .space = identifier(name),
+                        .names = ValueNames(program, constants),
+                        .stages = stages_of(program)};
   const auto statements = STRATA_TRY(statements_of(program, subject.names, subject.stages, options.steps_by_node));
   std::string code;
   for (const auto& stage : statements)

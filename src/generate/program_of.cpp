@@ -27,7 +27,12 @@ Result<compiler::Program> program_of(const std::filesystem::path& bundle, const 
   if (!graph) return tl::unexpected(graph.error());
   const auto question = STRATA_TRY(core::case_in(bundle));
   const auto type = type_of(question.precision);
-  const compiler::Options options{compiler::native_block(), "", kernels, target, budget, type};
+  const compiler::Options options{.block = compiler::native_block(),
+                                  .stop_after = "",
+                                  .kernels = kernels,
+                                  .target = target,
+                                  .budget = budget,
+                                  .type = type};
   if (graph->mode == graph::Mode::infer) return compiler::compile(*std::move(graph), options);
   auto training = differentiated(*graph, bundle);
   if (!training) return tl::unexpected(training.error());
@@ -42,7 +47,8 @@ graph::Type type_of(core::Precision precision) {
 Result<compiler::Program> evaluation_program_of(const std::filesystem::path& bundle, compiler::Target target) {
   const auto graph = graph_of(bundle);
   if (!graph) return tl::unexpected(graph.error());
-  return compiler::compile(graph::evaluation_of(*graph), {compiler::native_block(), "", {}, target});
+  return compiler::compile(graph::evaluation_of(*graph),
+                           {.block = compiler::native_block(), .stop_after = "", .target = target});
 }
 
 }  // namespace strata::generate

@@ -68,8 +68,10 @@ class Kept {
  public:
   void add(Tensors& tensors, const std::string& name, std::vector<double> values, std::vector<std::int64_t> shape) {
     const auto& kept = numbers_.emplace_back(std::make_unique<std::vector<double>>(std::move(values)));
-    tensors.emplace_back(name, TensorView{"F64", std::move(shape), reinterpret_cast<const std::byte*>(kept->data()),
-                                          kept->size() * sizeof(double)});
+    tensors.emplace_back(name, TensorView{.dtype = "F64",
+                                          .shape = std::move(shape),
+                                          .data = reinterpret_cast<const std::byte*>(kept->data()),
+                                          .bytes = kept->size() * sizeof(double)});
   }
 
  private:

@@ -32,13 +32,9 @@ std::optional<MatrixEinsum> matrix_einsum(std::string equation) {
   if (comma == std::string::npos || arrow == std::string::npos || comma > arrow || has(equation, '.') ||
       equation.find(',', comma + 1) != std::string::npos)
     return std::nullopt;
-  MatrixEinsum found{equation.substr(0, comma),
-                     equation.substr(comma + 1, arrow - comma - 1),
-                     equation.substr(arrow + 2),
-                     {},
-                     {},
-                     {},
-                     {}};
+  MatrixEinsum found{.left = equation.substr(0, comma),
+                     .right = equation.substr(comma + 1, arrow - comma - 1),
+                     .result = equation.substr(arrow + 2)};
   const auto& [left, right, result, batch, rows, columns, summed] = found;
   found.batch = chosen(result, left, true, right, true);
   found.rows = chosen(left, right, false, result, true);

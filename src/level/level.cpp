@@ -159,13 +159,12 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
     }
     Fields own(about, where, see_level_json);
     check_keys(own, about, known_variant_keys, ignored);
-    Variant variant{name,
-                    own.text("title"),
-                    list(own, "modes", false, {"infer", "train"}),
-                    list(own, "devices", false, {"cpu", "cuda"}),
-                    {},
-                    own.flag("on_data", false),
-                    own.text("generate", "")};
+    Variant variant{.name = name,
+                    .title = own.text("title"),
+                    .modes = list(own, "modes", false, {"infer", "train"}),
+                    .devices = list(own, "devices", false, {"cpu", "cuda"}),
+                    .on_data = own.flag("on_data", false),
+                    .generate = own.text("generate", "")};
     if (about.contains("bakes_weights")) {
       variant.bakes_weights = own.flag("bakes_weights", false);
     }
@@ -185,9 +184,9 @@ bool takes_huge_pages(const Level& level) {
 }
 
 Variant huge_pages_variant() {
-  return {kHugePages, fmt::format("memory asked for in huge pages (GLIBC_TUNABLES={})", kHugePagesTunable),
-          {},         {"cpu"},
-          {},         {}};
+  return {.name = kHugePages,
+          .title = fmt::format("memory asked for in huge pages (GLIBC_TUNABLES={})", kHugePagesTunable),
+          .devices = {"cpu"}};
 }
 
 // What the user has set keeps its say.

@@ -106,8 +106,10 @@ Result<Network> write_tensors(const fs::path& folder) {
   for (std::size_t i = 0; i < ring; ++i) inputs.push_back(source.draw(batch * features));
   STRATA_TRY(write_entries(folder, inputs, batch));
   for (const std::string set : weight_sets) {
-    const Network network = {source.draw(hidden * features), source.draw(hidden), source.draw(classes * hidden),
-                             source.draw(classes)};
+    const Network network = {.first_weight = source.draw(hidden * features),
+                             .first_bias = source.draw(hidden),
+                             .second_weight = source.draw(classes * hidden),
+                             .second_bias = source.draw(classes)};
     STRATA_TRY(write_weights(folder / "weights" / (set + ".safetensors"), network));
     if (set == "timed") timed = network;
     const auto shown = set == "timed" ? inputs : std::vector<Values>(inputs.begin(), inputs.begin() + 2);

@@ -37,9 +37,11 @@ std::vector<std::string> disturbances(const store::Row& row, const stats::Room& 
       const auto& block = row.blocks[i];
       double wall = 0;
       for (const auto ns : block.wall_ns) wall += static_cast<double>(ns);
-      timings.push_back({median_ns(block.wall_ns), wall,
-                         block.runq_ns ? static_cast<double>(*block.runq_ns) : stats::nan,
-                         block.taken.value_or(stats::nan), block.restart});
+      timings.push_back({.median_ns = median_ns(block.wall_ns),
+                         .wall_ns = wall,
+                         .runq_ns = block.runq_ns ? static_cast<double>(*block.runq_ns) : stats::nan,
+                         .taken = block.taken.value_or(stats::nan),
+                         .restart = block.restart});
     }
     const auto reasons = stats::disturbed(timings, room);
     for (std::size_t i = 0; i < members.size(); ++i) why[members[i]] = reasons[i];

@@ -63,8 +63,10 @@ Result<void> Instance::start(int /*restart*/) {
 
 Result<run::Came> Instance::measure(const run::Turn& turn) {
   const int iterations = std::max(1, static_cast<int>(std::lround(kCalibrationBlockNs / shared_.iteration_ns)));
-  const BlockPlan plan{iterations, shared_.iteration_ns < 10e6 ? 2 : 0, 0,
-                       std::vector<int>(static_cast<std::size_t>(iterations), 0)};
+  const BlockPlan plan{.iterations = iterations,
+                       .head = shared_.iteration_ns < 10e6 ? 2 : 0,
+                       .check = 0,
+                       .indices = std::vector<int>(static_cast<std::size_t>(iterations), 0)};
   const auto block = session_->measure(plan);
   if (!block) return failed(block.error());
   auto& rounds = shared_.blocks[static_cast<std::size_t>(turn.restart)];
@@ -108,7 +110,12 @@ Result<store::ProcessEffect> calibrate(const Job& job, int threads, double secon
   if (!std::isfinite(found.sigma))
     return fail("calibration: the process effect could not be estimated from these blocks",
                 "run it again on an idle machine");
-  store::ProcessEffect effect{machine_key(machine), utc_now(), threads, found.sigma, found.low, found.high, {}};
+  store::ProcessEffect effect{.machine = machine_key(machine),
+                              .measured = utc_now(),
+                              .threads = threads,
+                              .sigma = found.sigma,
+                              .low = found.low,
+                              .high = found.high};
   effect.detail = {{"level", job.level.id},
                    {"case", job.bundle->info.value("id", "")},
                    {"instances", found.instances},

@@ -155,11 +155,11 @@ void CaseRun::certify(Participant& participant) {
     participant.row.proof["first_difference"] = participant.deep->first_difference;
   if (participant.active && !certificate.may_have_numbers()) {
     const bool mistrusted = certificate.kind == proof::OutputVerdict::Kind::mistrusted;
-    participant.drop({certificate.none ? State::failed
-                      : mistrusted     ? State::mistrusted
-                                       : State::unequal,
-                      certificate.none ? "nothing could be proven" : certificate.reason,
-                      besides.deep || references.trains() ? "" : "--deep shows the first layer that differs", ""});
+    participant.drop({.state = certificate.none ? State::failed
+                               : mistrusted     ? State::mistrusted
+                                                : State::unequal,
+                      .what = certificate.none ? "nothing could be proven" : certificate.reason,
+                      .hint = besides.deep || references.trains() ? "" : "--deep shows the first layer that differs"});
     participant.row.info["reason_short"] = certificate.reason_short;
   }
 }
@@ -168,7 +168,7 @@ void CaseRun::certify(Participant& participant) {
 // participant was dropped.
 std::optional<Failure> CaseRun::prove_in_float32(Participant& participant) {
   const auto job = make_job(participant, *besides.strict);
-  if (!job) return Failure{State::failed, job.error().what, job.error().hint, ""};
+  if (!job) return Failure{.state = State::failed, .what = job.error().what, .hint = job.error().hint};
   progress.status(fmt::format("preparing {} in float32", participant.name()), -1);
   if (const auto prepared = prepare(*job); !prepared) return prepared.error();
   prove_structure(participant, *job, references.strict_judge(), progress);
@@ -243,8 +243,9 @@ Result<Outcome> CaseRun::finish() {
       participant.row.judged = true;
       certify(participant);
     } else if (participant.active) {
-      participant.drop({State::failed, interrupted() ? "interrupted before it was measured" : "it has no block",
-                        "run the command again", ""});
+      participant.drop({.state = State::failed,
+                        .what = interrupted() ? "interrupted before it was measured" : "it has no block",
+                        .hint = "run the command again"});
     } else {
       certify(participant);
     }

@@ -48,7 +48,10 @@ bool CutCase::take_up(Participant& participant) const {
   participant.row.row_id = row->row_id;
   const bool out = trains_ ? row->state == "unequal" || row->state == "mistrusted" : !row->blocks.empty();
   if (row->judged && row->state != "measured" && out)
-    participant.drop({state_from(row->state).value_or(State::failed), row->reason, row->hint, row->log_tail});
+    participant.drop({.state = state_from(row->state).value_or(State::failed),
+                      .what = row->reason,
+                      .hint = row->hint,
+                      .log_tail = row->log_tail});
   return true;
 }
 

@@ -60,7 +60,8 @@ Try<void> DynamicPass::judge(const Participant& participant, const SafeTensors& 
   const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, participant.tolerance());
   value["worst_ratio"] = std::max(value.value("worst_ratio", 0.0), verdict.worst_ratio);
   if (!verdict.equal_work())
-    return tl::unexpected(Failure{state_of(verdict), fmt::format("batch {}: {}", size, verdict.reason), "", ""});
+    return tl::unexpected(
+        Failure{.state = state_of(verdict), .what = fmt::format("batch {}: {}", size, verdict.reason)});
   return {};
 }
 
@@ -73,7 +74,8 @@ Try<void> DynamicPass::prove_weights(const Participant& participant, Session& se
     auto outputs = STRATA_TRY(session.prove(kEntries));
     const auto verdict = proof::check_outputs(*fixed_, set, outputs, kEntries, participant.tolerance());
     if (!verdict.equal_work())
-      return tl::unexpected(Failure{state_of(verdict), fmt::format("weights {}: {}", set, verdict.reason), "", ""});
+      return tl::unexpected(
+          Failure{.state = state_of(verdict), .what = fmt::format("weights {}: {}", set, verdict.reason)});
   }
   return {};
 }
@@ -83,7 +85,7 @@ Try<void> DynamicPass::visit(const Participant& participant, Session& session, i
   STRATA_TRY(session.inputs(folder / "inputs.safetensors", static_cast<int>(kEntries.size())));
   Json one{{"size", size}, {"lap", number}};
   const auto run = [&](int head, int iterations) -> Try<std::vector<std::int64_t>> {
-    BlockPlan plan{iterations, head, iterations - 1, {}};
+    BlockPlan plan{.iterations = iterations, .head = head, .check = iterations - 1};
     for (int i = 0; i < iterations; ++i)
       plan.indices.push_back(kEntries[static_cast<std::size_t>(i) % kEntries.size()]);
     auto block = STRATA_TRY(session.measure(plan));
@@ -148,7 +150,7 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   STRATA_TRY(run_interleaved(pair, Judge{fixed_, nullptr}, turns, progress));
   const auto state = state_from(pair[1].row.state).value_or(State::failed);
   if (!pair[1].active && (state == State::unequal || state == State::mistrusted))
-    fill_failure(out, Failure{state, pair[1].row.reason, pair[1].row.hint, ""});
+    fill_failure(out, Failure{.state = state, .what = pair[1].row.reason, .hint = pair[1].row.hint});
   else if (interrupted())
     out["turns_note"] = "interrupted";
   else if (const auto lost =

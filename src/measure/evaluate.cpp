@@ -32,19 +32,24 @@ Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, 
   const bool ok = outside::flag_or(answer, "ok", false);
   if (ok) return answer;
   if (const auto said = outside::text_or(answer, "what"); !said.empty())
-    return tl::unexpected(Failure{outside::text_or(answer, "code") == "usage" ? State::unsupported : State::failed,
-                                  said, outside::text_or(answer, "hint"), ran.log_tail});
+    return tl::unexpected(
+        Failure{.state = outside::text_or(answer, "code") == "usage" ? State::unsupported : State::failed,
+                .what = said,
+                .hint = outside::text_or(answer, "hint"),
+                .log_tail = ran.log_tail});
   if (ran.timed_out)
-    return tl::unexpected(Failure{State::timeout,
-                                  fmt::format("--eval: {}() of {} took longer than {} s",
-                                              std::string(what) == "inputs" ? "inputs" : score.function,
-                                              score.path.filename().string(), timeout.count() / 1000),
-                                  "raise --timeout, or score fewer examples", ran.log_tail});
+    return tl::unexpected(Failure{.state = State::timeout,
+                                  .what = fmt::format("--eval: {}() of {} took longer than {} s",
+                                                      std::string(what) == "inputs" ? "inputs" : score.function,
+                                                      score.path.filename().string(), timeout.count() / 1000),
+                                  .hint = "raise --timeout, or score fewer examples",
+                                  .log_tail = ran.log_tail});
   const auto how = ran.signal ? fmt::format("was killed by signal {}", *ran.signal)
                               : fmt::format("ended with exit code {}", ran.exit_code);
-  return tl::unexpected(Failure{ran.signal ? State::crashed : State::failed,
-                                fmt::format("--eval: calling {} {}", score.path.filename().string(), how),
-                                "run the file with python", ran.log_tail});
+  return tl::unexpected(Failure{.state = ran.signal ? State::crashed : State::failed,
+                                .what = fmt::format("--eval: calling {} {}", score.path.filename().string(), how),
+                                .hint = "run the file with python",
+                                .log_tail = ran.log_tail});
 }
 
 fs::path inputs_file(const fs::path& folder, std::size_t chunk) {

@@ -84,7 +84,8 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
   if (!checked) return checked.error();
   clock_ = *checked;
   if (const auto why = participant_.evidence.note_clock(clock_); !why.empty())
-    return Failure{State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kClockHint, ""};
+    return Failure{
+        .state = State::mistrusted, .what = fmt::format("restart {}: {}", restart + 1, why), .hint = kClockHint};
   if (judge_.training) {
     const bool proven = session.take_proven();  // a moment ago, in this process
     auto done =
@@ -97,7 +98,7 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
   const auto verdict =
       proof::check_outputs(*judge_.outputs, "timed", *proven, std::vector<int>{0, 1}, participant_.tolerance());
   if (!verdict.equal_work())
-    return Failure{state_of(verdict), fmt::format("restart {}: {}", restart + 1, verdict.reason), "", ""};
+    return Failure{.state = state_of(verdict), .what = fmt::format("restart {}: {}", restart + 1, verdict.reason)};
   return std::nullopt;
 }
 
@@ -144,7 +145,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   if (!participant_.job.level.harness) {
     note_conduct(*block, plan);
     if (const auto why = participant_.evidence.note_clock(clock_); !why.empty())
-      wrong = Failure{State::mistrusted, "while timing: " + why, kClockHint, ""};
+      wrong = Failure{.state = State::mistrusted, .what = "while timing: " + why, .hint = kClockHint};
     const auto output = session_->checked_output();
     if (!output) {
       wrong = output.error();
@@ -161,7 +162,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
       participant_.evidence.add_block(verdict);
       participant_.evidence.note_inputs(session_->had_new_inputs());
       if (!verdict.equal_work())
-        wrong = Failure{state_of(verdict), fmt::format("while timing: {}", verdict.reason), "", ""};
+        wrong = Failure{.state = state_of(verdict), .what = fmt::format("while timing: {}", verdict.reason)};
     }
   }
   if (wrong) block->check = wrong->what;
@@ -208,7 +209,8 @@ Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
   note_meter(restart);
   if (participant_.job.level.harness) return {};
   if (const auto why = participant_.evidence.conduct.complaint(); !why.empty()) {
-    participant_.drop({State::mistrusted, fmt::format("restart {}: {}", restart + 1, why), kConductHint, ""});
+    participant_.drop(
+        {.state = State::mistrusted, .what = fmt::format("restart {}: {}", restart + 1, why), .hint = kConductHint});
     return {};
   }
   if (!judge_.training) return {};

@@ -24,12 +24,15 @@ Result<void> References::open(const plan::Bundle& bundle, const plan::Bundle* st
 
 Judge References::judge() const {
   const auto address = [](const auto& held) { return held ? &*held : nullptr; };
-  return {address(outputs_), address(strict_), address(training_), address(strict_training_)};
+  return {.outputs = address(outputs_),
+          .strict = address(strict_),
+          .training = address(training_),
+          .strict_training = address(strict_training_)};
 }
 
 Judge References::strict_judge() const {
   const auto all = judge();
-  return {all.strict, nullptr, all.strict_training, nullptr};
+  return {.outputs = all.strict, .strict = nullptr, .training = all.strict_training, .strict_training = nullptr};
 }
 
 proof::Certificate References::certificate(const Participant& participant) const {

@@ -91,15 +91,16 @@ Try<std::unique_ptr<Session>> Serving::start(const Participant& participant) {
   auto session = Session::open(participant.job, cpus_);
   if (!session) return session;
   if (!(*session)->offers("serve"))
-    return tl::unexpected(Failure{State::unsupported,
-                                  "the level does not support several clients at once: it has no operation `serve`",
-                                  "docs/add_a_level.md says how it would", ""});
+    return tl::unexpected(
+        Failure{.state = State::unsupported,
+                .what = "the level does not support several clients at once: it has no operation `serve`",
+                .hint = "docs/add_a_level.md says how it would"});
   STRATA_TRY((*session)->load("timed"));
   STRATA_TRY((*session)->warm_up(3, std::chrono::milliseconds(100)));
   auto proven = STRATA_TRY((*session)->prove({0, 1}));
   const auto verdict =
       proof::check_outputs(reference_, "timed", proven, std::vector<int>{0, 1}, participant.tolerance());
-  if (!verdict.equal_work()) return tl::unexpected(Failure{state_of(verdict), verdict.reason, "", ""});
+  if (!verdict.equal_work()) return tl::unexpected(Failure{.state = state_of(verdict), .what = verdict.reason});
   return session;
 }
 
@@ -109,13 +110,15 @@ std::optional<Failure> Serving::judge(const Participant& participant, const Serv
   std::optional<Failure> wrong;
   for (const auto& [index, file] : answer.checked) {
     const auto tensors = SafeTensors::open(file);
-    if (!tensors && !wrong) wrong = Failure{State::failed, tensors.error().what, tensors.error().hint, ""};
+    if (!tensors && !wrong)
+      wrong = Failure{.state = State::failed, .what = tensors.error().what, .hint = tensors.error().hint};
     if (tensors && !wrong) {
       const auto verdict =
           proof::check_outputs(reference_, "timed", *tensors, std::vector<int>{index}, participant.tolerance());
       if (!verdict.equal_work())
-        wrong = Failure{State::mistrusted, fmt::format("with {} requests in flight: {}", clients, verdict.reason),
-                        "its callers share what each must have for itself", ""};
+        wrong = Failure{.state = State::mistrusted,
+                        .what = fmt::format("with {} requests in flight: {}", clients, verdict.reason),
+                        .hint = "its callers share what each must have for itself"};
     }
     std::error_code ec;
     std::filesystem::remove(file, ec);
@@ -180,9 +183,10 @@ Try<Json> Serving::measure(const Participant& participant, std::vector<std::uniq
     (*measured)["pss_bytes"] = memory.pss_bytes;
     return std::move(*measured);
   }
-  return tl::unexpected(Failure{
-      State::failed, "its clients did not run at the same time: less than 90% of some client's time is common to all",
-      "repeat on a quieter machine, or with a longer --budget", ""});
+  return tl::unexpected(
+      Failure{.state = State::failed,
+              .what = "its clients did not run at the same time: less than 90% of some client's time is common to all",
+              .hint = "repeat on a quieter machine, or with a longer --budget"});
 }
 
 // nullopt: its clients did not run at the same time.
@@ -241,10 +245,10 @@ void Serving::in_processes(Served& served, int repetition) {
     const auto needed = static_cast<double>(served.participant->peak_bytes) * point.clients,
                free = static_cast<double>(probe::memory().available_bytes);
     if (needed > 0.85 * free) {
-      point.fail(
-          {State::out_of_memory,
-           fmt::format("{} processes need {:.1f} GB, {:.1f} GB are free", point.clients, needed * 1e-9, free * 1e-9),
-           "fewer --clients", ""});
+      point.fail({.state = State::out_of_memory,
+                  .what = fmt::format("{} processes need {:.1f} GB, {:.1f} GB are free", point.clients, needed * 1e-9,
+                                      free * 1e-9),
+                  .hint = "fewer --clients"});
       continue;
     }
     std::vector<std::unique_ptr<Session>> sessions;
@@ -294,10 +298,18 @@ bool serve_clients(std::vector<Participant>& participants, const proof::Referenc
     if (!participant.active || participant.row.blocks.empty() || participant.job.level.harness) continue;
     Served one{&participant, {}};
     for (const int clients : plan.clients)
-      one.points.push_back({clients, false, State::measured, "", "", Json::array()});
+      one.points.push_back({.clients = clients,
+                            .processes = false,
+                            .state = State::measured,
+                            .reason = "",
+                            .repetitions = Json::array()});
     for (const int clients : plan.clients)
       if (clients > 1 && participant.job.level.language == "python")
-        one.points.push_back({clients, true, State::measured, "", "", Json::array()});
+        one.points.push_back({.clients = clients,
+                              .processes = true,
+                              .state = State::measured,
+                              .reason = "",
+                              .repetitions = Json::array()});
     all.push_back(std::move(one));
   }
   Serving serving(reference, plan, progress);

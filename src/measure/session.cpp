@@ -49,14 +49,17 @@ Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseco
 }
 
 Failure Session::impossible(std::string_view op, const std::string& why) const {
-  return {State::mistrusted, fmt::format("{}: {}", op, why),
-          "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured",
-          worker_->log_tail()};
+  return {.state = State::mistrusted,
+          .what = fmt::format("{}: {}", op, why),
+          .hint = "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured",
+          .log_tail = worker_->log_tail()};
 }
 
 Failure Session::bad_answer(std::string_view op, std::string_view why) const {
-  return {State::failed, fmt::format("level {}: its answer to {} breaks the protocol: {}", job_->level.name(), op, why),
-          fmt::format("run `strata level check {}`", job_->level.folder.string()), worker_->log_tail()};
+  return {.state = State::failed,
+          .what = fmt::format("level {}: its answer to {} breaks the protocol: {}", job_->level.name(), op, why),
+          .hint = fmt::format("run `strata level check {}`", job_->level.folder.string()),
+          .log_tail = worker_->log_tail()};
 }
 
 outside::Fields Session::fields(const Json& answer, std::string_view op) const {
@@ -393,7 +396,7 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   const fs::path mark = job.cache / "prepared.json";
   if (there_is(mark)) return 0.0;
   const FileLock lock(job.cache / "lock");  // another run may be preparing the same artefact
-  if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+  if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
   if (there_is(mark)) return 0.0;
   worker::Launch launch = job.launch;
   launch.argv = command;
@@ -413,16 +416,19 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
     return ms;
   }
   if (const auto what = outside::text_or(answer, "what"); !what.empty() && !outside::flag_or(answer, "ok", false))
-    return tl::unexpected(Failure{worker::failure_state(outside::text_or(answer, "code")), what,
-                                  outside::text_or(answer, "hint"), ran.log_tail});
+    return tl::unexpected(Failure{.state = worker::failure_state(outside::text_or(answer, "code")),
+                                  .what = what,
+                                  .hint = outside::text_or(answer, "hint"),
+                                  .log_tail = ran.log_tail});
   const auto how = ran.timed_out ? std::string("took too long")
                    : ran.signal  ? fmt::format("was killed by signal {}", *ran.signal)
                                  : fmt::format("ended with exit code {}", ran.exit_code);
-  return tl::unexpected(Failure{ran.timed_out ? State::timeout
-                                : ran.signal  ? State::crashed
-                                              : State::failed,
-                                fmt::format("level {}: preparing its artefact {}", job.level.name(), how),
-                                fmt::format("the whole log is {}", job.launch.log_path), ran.log_tail});
+  return tl::unexpected(Failure{.state = ran.timed_out ? State::timeout
+                                         : ran.signal  ? State::crashed
+                                                       : State::failed,
+                                .what = fmt::format("level {}: preparing its artefact {}", job.level.name(), how),
+                                .hint = fmt::format("the whole log is {}", job.launch.log_path),
+                                .log_tail = ran.log_tail});
 }
 
 }  // namespace strata::measure

@@ -27,8 +27,9 @@ Try<void> Session::labels(const std::filesystem::path& path, int ring) {
 
 Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) {
   if (!offers("steps") || !offers("evaluate"))
-    return tl::unexpected(Failure{State::unsupported, "the level has no operations `data`, `steps` and `evaluate`",
-                                  "docs/protocol.md, \"Operations for training\"; strata's SDKs have them", ""});
+    return tl::unexpected(Failure{.state = State::unsupported,
+                                  .what = "the level has no operations `data`, `steps` and `evaluate`",
+                                  .hint = "docs/protocol.md, \"Operations for training\"; strata's SDKs have them"});
   Json paths = Json::object();
   for (const auto& [name, path] : files.paths) paths[name] = path.string();
   auto answer = STRATA_TRY(call("data", {{"splits", paths}, {"mean", files.mean}, {"deviation", files.deviation}}));
@@ -81,7 +82,10 @@ Try<std::vector<core::LayerSize>> Session::norms(const std::string& split, const
   for (const Json& layer : said.array("layers")) {
     const auto name = outside::text_or(layer, "name");
     if (name.empty()) said.complain("layers", layer, "objects with a name");
-    out.push_back({name, size(layer, "activation"), size(layer, "gradient"), size(layer, "weight")});
+    out.push_back({.layer = name,
+                   .activation = size(layer, "activation"),
+                   .gradient = size(layer, "gradient"),
+                   .weight = size(layer, "weight")});
   }
   if (said.error()) return tl::unexpected(broken(said));
   return out;

@@ -61,7 +61,8 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
                             done[i], wall);
       if (!why.empty()) return tl::unexpected(impossible("serve", why));
     }
-    out.clients.push_back({start, wall, requests, latency, done});
+    out.clients.push_back(
+        {.start_ns = start, .wall_ns = wall, .requests = requests, .latency_ns = latency, .done_ns = done});
     const auto ring = outside::integer_or(job_->bundle->info, "ring", 1);
     std::vector<std::int64_t> checked;
     if (one.find("checked")) checked = one.integers("checked", std::nullopt, 0, std::max<std::int64_t>(0, ring - 1));

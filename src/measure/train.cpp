@@ -141,7 +141,7 @@ OutputVerdict diverged(int index) {
 }
 
 Failure unequal(const OutputVerdict& verdict, const std::string& when) {
-  return {state_of(verdict), fmt::format("{}: {}", when, verdict.reason), "", ""};
+  return {.state = state_of(verdict), .what = fmt::format("{}: {}", when, verdict.reason)};
 }
 
 }  // namespace

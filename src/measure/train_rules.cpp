@@ -34,9 +34,10 @@ class Buffers {
       auto& buffer = held_.emplace_back(values.size());
       for (float& v : buffer)
         v = zero ? 0.0F : static_cast<float>(size * (static_cast<double>(random.below(1 << 24)) * 0x1p-23 - 1));
-      list_.emplace_back("momentum:" + parameter,
-                         TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(buffer.data()),
-                                    buffer.size() * sizeof(float)});
+      list_.emplace_back("momentum:" + parameter, TensorView{.dtype = "F32",
+                                                             .shape = weight->shape,
+                                                             .data = reinterpret_cast<const std::byte*>(buffer.data()),
+                                                             .bytes = buffer.size() * sizeof(float)});
     }
   }
   const std::vector<std::pair<std::string, TensorView>>& list() const { return list_; }
@@ -67,7 +68,8 @@ class Rules {
     for (const auto* file : {&base, &buffered, &zeroed})
       if (file->error()) return tl::unexpected(*file->error());
     const auto loaded = buffered.open();
-    if (!loaded) return tl::unexpected(Failure{State::failed, loaded.error().what, loaded.error().hint, ""});
+    if (!loaded)
+      return tl::unexpected(Failure{.state = State::failed, .what = loaded.error().what, .hint = loaded.error().hint});
     const auto plain = with(proof::probe_optimiser(), &core::Optimiser::lr, kInflatedRate),
                decay = with(plain, &core::Optimiser::weight_decay, kInflatedDecay);
     const auto first = STRATA_TRY(step(base, plain));
@@ -78,15 +80,34 @@ class Rules {
     for (const auto& parameter : reference_.parameters()) weights_.push_back("weight:" + parameter);
     auto decayed = STRATA_TRY(step(base, decay));
     judge("weight decay",
-          {&start.tensors, &first.tensors, &decayed.tensors, 1, &start.tensors,
-           "weight:", kInflatedRate * kInflatedDecay},
+          {.before = &start.tensors,
+           .a = &first.tensors,
+           .b = &decayed.tensors,
+           .factor = 1,
+           .term = &start.tensors,
+           .prefix = "weight:",
+           .scale = kInflatedRate * kInflatedDecay},
           "weight decay is not that of SGD");
     auto pushed = STRATA_TRY(step(buffered, plain));
-    judge("momentum", {&start.tensors, &first.tensors, &pushed.tensors, 1, &*loaded, "momentum:", kInflatedRate * 0.9},
+    judge("momentum",
+          {.before = &start.tensors,
+           .a = &first.tensors,
+           .b = &pushed.tensors,
+           .factor = 1,
+           .term = &*loaded,
+           .prefix = "momentum:",
+           .scale = kInflatedRate * 0.9},
           "momentum is not that of SGD");
     const auto slow = STRATA_TRY(step(buffered, decay));
     const auto fast = STRATA_TRY(step(buffered, with(decay, &core::Optimiser::lr, 2 * kInflatedRate)));
-    judge("learning rate", {&start.tensors, &slow.tensors, &fast.tensors, 2, nullptr, "", 0},
+    judge("learning rate",
+          {.before = &start.tensors,
+           .a = &slow.tensors,
+           .b = &fast.tensors,
+           .factor = 2,
+           .term = nullptr,
+           .prefix = "",
+           .scale = 0},
           "updates are not proportional to the learning rate");
     STRATA_TRY(optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), start, decayed, 0.5,
                         "dampening is not that of SGD"));
@@ -96,7 +117,7 @@ class Rules {
 
  private:
   Try<TrainState> step(const OwnState& from, const core::Optimiser& optimiser) {
-    if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+    if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
     return step_from(session_, from, optimiser, 0, weights_);
   }
   void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
@@ -107,7 +128,15 @@ class Rules {
                      const TrainState& start, const TrainState& plain, double factor, const std::string& fault) {
     auto after = step(from, optimiser);
     if (after) {
-      judge(name, {&start.tensors, &plain.tensors, &after->tensors, factor, nullptr, "", 0}, fault);
+      judge(name,
+            {.before = &start.tensors,
+             .a = &plain.tensors,
+             .b = &after->tensors,
+             .factor = factor,
+             .term = nullptr,
+             .prefix = "",
+             .scale = 0},
+            fault);
     } else if (after.error().state == State::unsupported) {
       participant_.training.rules.push_back({name, std::nullopt, after.error().what});
     } else {
@@ -165,9 +194,10 @@ class AdamRules {
       auto& squares = held_.emplace_back(means.size());
       for (float& square : squares) square = static_cast<float>(0.01 + 0.03 * drawn());
       for (const auto& [prefix, values] : {std::pair("exp_avg:", &means), std::pair("exp_avg_sq:", &squares)})
-        list.emplace_back(prefix + parameter,
-                          TensorView{"F32", weight->shape, reinterpret_cast<const std::byte*>(values->data()),
-                                     values->size() * sizeof(float)});
+        list.emplace_back(prefix + parameter, TensorView{.dtype = "F32",
+                                                         .shape = weight->shape,
+                                                         .data = reinterpret_cast<const std::byte*>(values->data()),
+                                                         .bytes = values->size() * sizeof(float)});
     }
     return list;
   }
@@ -187,9 +217,10 @@ class AdamRules {
   }
 
   Try<void> step(const std::string& name, const OwnState& from, const core::Optimiser& optimiser, std::int64_t done) {
-    if (interrupted()) return tl::unexpected(Failure{State::failed, "interrupted", "", ""});
+    if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
     const auto before = from.open();
-    if (!before) return tl::unexpected(Failure{State::failed, before.error().what, before.error().hint, ""});
+    if (!before)
+      return tl::unexpected(Failure{.state = State::failed, .what = before.error().what, .hint = before.error().hint});
     const auto after = STRATA_TRY(step_from(session_, from, optimiser, done));
     check_counts(participant_, session_, after, optimiser);
     participant_.training.rules.push_back({name,

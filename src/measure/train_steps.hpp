@@ -18,7 +18,7 @@ class OwnState {
   OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors)
       : path_(session.new_file()) {
     if (auto written = write_safetensors(path_, tensors); !written)
-      error_ = Failure{State::failed, written.error().what, written.error().hint, ""};
+      error_ = Failure{.state = State::failed, .what = written.error().what, .hint = written.error().hint};
   }
   ~OwnState() {
     std::error_code ec;

@@ -10,10 +10,10 @@
 namespace strata::measure::warnings {
 
 inline store::Warning assumed_effect(double sigma) {
-  return {
-      "W001",
-      fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine", sigma * 100),
-      "run `./strata doctor --calibrate` once"};
+  return {.id = "W001",
+          .what = fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine",
+                              sigma * 100),
+          .advice = "run `./strata doctor --calibrate` once"};
 }
 inline std::string another_run(int pid) {
   return "another strata run is measuring" + (pid > 0 ? fmt::format(" (pid {})", pid) : std::string());
@@ -30,45 +30,56 @@ inline store::Warning busy(const std::string& what, const LoadFacts& load) {
   if (load.during && load.during->steal > 0.01)
     text += fmt::format("; the host gave {:.0f}% of it to other machines", load.during->steal * 100);
   if (load.other_run) text += "; " + another_run(*load.other_run);
-  return {"W002", text,
-          load.other_run
-              ? "let one run end before the next begins; the times of several threads collapse beside other work"
-              : "measure on an idle machine; the times of several threads collapse beside other work"};
+  return {
+      .id = "W002",
+      .what = text,
+      .advice = load.other_run
+                    ? "let one run end before the next begins; the times of several threads collapse beside other work"
+                    : "measure on an idle machine; the times of several threads collapse beside other work"};
 }
 inline store::Warning not_together(std::uint64_t needed, std::uint64_t available) {
-  return {
-      "W003",
-      fmt::format("all workers together need {:.1f} GB and {:.1f} GB are free, so each level ran its restarts alone",
-                  static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9),
-      "compare fewer levels at once (--levels); the intervals are wider this way"};
+  return {.id = "W003",
+          .what = fmt::format(
+              "all workers together need {:.1f} GB and {:.1f} GB are free, so each level ran its restarts alone",
+              static_cast<double>(needed) * 1e-9, static_cast<double>(available) * 1e-9),
+          .advice = "compare fewer levels at once (--levels); the intervals are wider this way"};
 }
 inline store::Warning weak_proof(const std::string& what, const std::string& why, bool one_sample) {
-  return {"W004", fmt::format("the proof for {} is weak: {}", what, why),
-          one_sample ? "train with --batch 2 or more; see docs/warnings.md"
-                     : "use real inputs (--inputs, --input-from) and weights of your own; see docs/method.md"};
+  return {.id = "W004",
+          .what = fmt::format("the proof for {} is weak: {}", what, why),
+          .advice = one_sample
+                        ? "train with --batch 2 or more; see docs/warnings.md"
+                        : "use real inputs (--inputs, --input-from) and weights of your own; see docs/method.md"};
 }
 inline store::Warning interrupted_run() {
-  return {"W005", "the run was interrupted; it shows what was measured until then", "./strata resume RUN continues it"};
+  return {.id = "W005",
+          .what = "the run was interrupted; it shows what was measured until then",
+          .advice = "./strata resume RUN continues it"};
 }
 inline store::Warning broken_level(const std::string& why) {
-  return {"W006", why, "fix its level.json; `strata level check` tests a level"};
+  return {.id = "W006", .what = why, .advice = "fix its level.json; `strata level check` tests a level"};
 }
 
 // `why`: of one level, as "openvino: 10.7% between restarts, 2.1% assumed".
 inline store::Warning restarts_part(const std::string& what, const std::string& why) {
-  return {
-      "W007", fmt::format("{}: {}", what, why),
-      "the intervals hold what the restarts show; more --restarts narrow them, a quieter machine leaves more rounds"};
+  return {.id = "W007",
+          .what = fmt::format("{}: {}", what, why),
+          .advice =
+              "the intervals hold what the restarts show; more --restarts narrow them, a quieter machine leaves more "
+              "rounds"};
 }
 
 inline store::Warning emulated(const std::string& what) {
-  return {"W008", fmt::format("{}: this processor has no bfloat16 instructions, so the precision is emulated", what),
-          "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
+  return {.id = "W008",
+          .what = fmt::format("{}: this processor has no bfloat16 instructions, so the precision is emulated", what),
+          .advice = "the times hold for this machine only; one with AVX512_BF16, AMX or a GPU gives others"};
 }
 
 // `point`: of a sweep, as "batch 8, size 16".
 inline store::Warning missing_point(const std::string& point, const std::string& why) {
-  return {"W009", fmt::format("{} has no result: {}", point, why), "leave it out, or fix what it names"};
+  return {.id = "W009",
+          .what = fmt::format("{} has no result: {}", point, why),
+          .advice = "leave it out, or fix what it names"};
 }
 
 }  // namespace strata::measure::warnings

@@ -30,7 +30,7 @@ Result<Range> range_of(const std::string& option, const std::string& text, const
   const auto high = number<int>(part.substr(dots + 2, mark == std::string::npos ? mark : mark - dots - 2));
   if (!low || !high) return bad(option, text, fmt::format("'{}' is not a range", part), kForms);
   if (*low > *high) return bad(option, text, fmt::format("{} is above {}", *low, *high), "begin with the smaller one");
-  Range range{*low, *high};
+  Range range{.low = *low, .high = *high};
   if (mark == std::string::npos) return range;
   const auto by = number<int>(part.substr(mark + 1));
   const bool multiplies = part[mark] == '*';

@@ -72,15 +72,20 @@ Result<level::Level> variant_of(const level::Found& found, const std::string& id
 
 // An interpreter that was asked.
 Interpreter interpreter_of(const Environment& environment, const Installation& place) {
-  return {environment.python, environment.torch_version, "",
-          [&](const std::string& module) { return !has(environment.missing, module); },
-          environment.python == place.tools_python};
+  return {.python = environment.python,
+          .torch = environment.torch_version,
+          .why_not = "",
+          .has = [&](const std::string& module) { return !has(environment.missing, module); },
+          .own = environment.python == place.tools_python};
 }
 
 }  // namespace
 
 level::Places places_of(const Installation& place) {
-  return {place.python, place.tools_python, place.level_build.string(), place.root.string()};
+  return {.python = place.python,
+          .tools_python = place.tools_python,
+          .build = place.level_build.string(),
+          .root = place.root.string()};
 }
 
 Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted,
@@ -122,26 +127,32 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
       precision(name_of(question.precision));
   const auto model = bundle.info["model"].value("name", "");
   if (!has(level.modes, mode))
-    return Failure{State::unsupported, fmt::format("no mode {}", mode),
-                   fmt::format("it has: {}", fmt::join(level.modes, ", ")), ""};
+    return Failure{.state = State::unsupported,
+                   .what = fmt::format("no mode {}", mode),
+                   .hint = fmt::format("it has: {}", fmt::join(level.modes, ", "))};
   if (level.on_data && !(question.recipe && question.recipe->training))
-    return Failure{State::unsupported, "it is for trainings on a data set", "./strata train", ""};
+    return Failure{.state = State::unsupported, .what = "it is for trainings on a data set", .hint = "./strata train"};
   if (!has(level.devices, device))
-    return Failure{State::unsupported, fmt::format("no device {}", device),
-                   fmt::format("it has: {}", fmt::join(level.devices, ", ")), ""};
+    return Failure{.state = State::unsupported,
+                   .what = fmt::format("no device {}", device),
+                   .hint = fmt::format("it has: {}", fmt::join(level.devices, ", "))};
   if (precision == "tf32" && device == "cpu")
-    return Failure{State::unsupported, "tf32 is a mode of CUDA devices", "use --device cuda where there is one", ""};
+    return Failure{.state = State::unsupported,
+                   .what = "tf32 is a mode of CUDA devices",
+                   .hint = "use --device cuda where there is one"};
   if (!has(level.precisions, precision))
-    return Failure{State::unsupported, fmt::format("no support for precision {}", precision),
-                   fmt::format("it has: {}", fmt::join(level.precisions, ", ")), ""};
+    return Failure{.state = State::unsupported,
+                   .what = fmt::format("no support for precision {}", precision),
+                   .hint = fmt::format("it has: {}", fmt::join(level.precisions, ", "))};
   if (!level.models.empty() && (!has(level.models, model) || bundle.info["model"].value("kind", "") == "user"))
-    return Failure{State::unsupported, fmt::format("model {} is not hand-written here", model),
-                   fmt::format("it has: {}", fmt::join(level.models, ", ")), ""};
+    return Failure{.state = State::unsupported,
+                   .what = fmt::format("model {} is not hand-written here", model),
+                   .hint = fmt::format("it has: {}", fmt::join(level.models, ", "))};
   if (level.variant == level::kHugePages)
     if (const auto why = probe::why_no_huge_pages(probe::huge_pages()))
-      return Failure{State::unavailable, why->what, why->hint, ""};
+      return Failure{.state = State::unavailable, .what = why->what, .hint = why->hint};
   const auto why = why_unavailable(level, interpreter_of(environment, place), interpreter_of(tools, place), place);
-  if (why) return Failure{State::unavailable, why->what, why->hint, ""};
+  if (why) return Failure{.state = State::unavailable, .what = why->what, .hint = why->hint};
   return std::nullopt;
 }
 

@@ -34,10 +34,11 @@ std::map<std::string, worker::Failure> Outgrown::skipped(const core::Case& quest
   std::map<std::string, worker::Failure> all;
   for (const auto& [level, smaller] : seen_)
     if (no_smaller(question, smaller))
-      all.emplace(level, worker::Failure{
-                             State::out_of_memory,
-                             fmt::format("skipped: no smaller than {}, at which it ran out of memory", smaller.id()),
-                             "--retry tries it all the same", ""});
+      all.emplace(level,
+                  worker::Failure{
+                      .state = State::out_of_memory,
+                      .what = fmt::format("skipped: no smaller than {}, at which it ran out of memory", smaller.id()),
+                      .hint = "--retry tries it all the same"});
   return all;
 }
 

@@ -17,7 +17,10 @@ struct Guess {
   double capture_s, capture_iterations;
   double level_s, prepare_s, level_iterations;
 };
-constexpr Guess kWhole{6, 60, 2.5, 3, 40}, kLight{3, 20, 1.2, 3, 25}, kLater{0, 0, 0.8, 0, 15};
+constexpr Guess kWhole{
+    .capture_s = 6, .capture_iterations = 60, .level_s = 2.5, .prepare_s = 3, .level_iterations = 40},
+    kLight{.capture_s = 3, .capture_iterations = 20, .level_s = 1.2, .prepare_s = 3, .level_iterations = 25},
+    kLater{.capture_s = 0, .capture_iterations = 0, .level_s = 0.8, .prepare_s = 0, .level_iterations = 15};
 constexpr double kApart = 1.25;     // the work of visits that have a line of their own, the most over the least
 constexpr std::size_t kFewest = 2;  // visits for a line of their own
 

@@ -65,8 +65,10 @@ std::vector<std::size_t> Arguments::reduced_dimensions(std::size_t rank) const {
 
 Window Arguments::convolution_window(const Dims& weight) const {
   const auto rank = weight.size() - 2;
-  Window window{
-      Dims(weight.begin() + 2, weight.end()), integers("stride", rank), integers("dilation", rank), {}, {}, true};
+  Window window{.kernel = Dims(weight.begin() + 2, weight.end()),
+                .stride = integers("stride", rank),
+                .dilation = integers("dilation", rank),
+                .exact = true};
   const auto name = text("padding");
   if (name.empty()) {
     window.before = window.after = integers("padding", rank);

@@ -27,9 +27,12 @@ Einsum einsum_of(const std::string& equation, const Dims& of_left, const Dims& o
   const Dims in_batch = extents(of_left, left, batch), in_rows = extents(of_left, left, rows),
              in_columns = extents(of_right, right, columns);
   const auto inner = product(extents(of_left, left, summed));
-  return {graph::places_of(batch + rows + summed, left), graph::places_of(batch + summed + columns, right),
-          joined(in_batch, {product(in_rows), inner}),   joined(in_batch, {inner, product(in_columns)}),
-          joined(joined(in_batch, in_rows), in_columns), graph::places_of(result, batch + rows + columns)};
+  return {.left = graph::places_of(batch + rows + summed, left),
+          .right = graph::places_of(batch + summed + columns, right),
+          .of_left = joined(in_batch, {product(in_rows), inner}),
+          .of_right = joined(in_batch, {inner, product(in_columns)}),
+          .of_product = joined(joined(in_batch, in_rows), in_columns),
+          .result = graph::places_of(result, batch + rows + columns)};
 }
 
 }  // namespace strata::primitives

@@ -27,7 +27,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 Check cores_check(const Cpu& cpu, const CgroupLimits& limits) {
-  Check check{group, "cores", Standing::ok, {}, {}, {}};
+  Check check{.group = group, .name = "cores", .standing = Standing::ok};
   check.found = fmt::format("{} cores, {} processors usable ({})", cpu.physical, cpu.logical,
                             cpu.model.empty() ? "unknown model" : cpu.model);
   if (limits.cpus && *limits.cpus < cpu.physical) {
@@ -45,17 +45,17 @@ Check cores_check(const Cpu& cpu, const CgroupLimits& limits) {
 }
 
 Check smt_check(const Cpu& cpu) {
-  if (!cpu.smt) return {group, "SMT", Standing::ok, "off: one processor a core", {}, {}};
-  return {group,
-          "SMT",
-          Standing::limited,
-          fmt::format("on: {} processors on {} cores", cpu.logical, cpu.physical),
-          "two threads on one core slow each other down",
-          "nothing needed: the default number of threads is that of the cores"};
+  if (!cpu.smt) return {.group = group, .name = "SMT", .standing = Standing::ok, .found = "off: one processor a core"};
+  return {.group = group,
+          .name = "SMT",
+          .standing = Standing::limited,
+          .found = fmt::format("on: {} processors on {} cores", cpu.logical, cpu.physical),
+          .reason = "two threads on one core slow each other down",
+          .remedy = "nothing needed: the default number of threads is that of the cores"};
 }
 
 Check instruction_check(const Cpu& cpu) {
-  Check check{group, "instruction sets", Standing::ok, {}, {}, {}};
+  Check check{.group = group, .name = "instruction sets", .standing = Standing::ok};
   for (const auto& name : cpu.instruction_sets) check.found += (check.found.empty() ? "" : " ") + name;
   const auto has = [&](const char* name) {
     return std::find(cpu.instruction_sets.begin(), cpu.instruction_sets.end(), name) != cpu.instruction_sets.end();
@@ -69,37 +69,42 @@ Check instruction_check(const Cpu& cpu) {
 }
 
 Check bfloat16_check(const Cpu& cpu) {
-  if (native_bfloat16(cpu)) return {group, "bfloat16", Standing::ok, "native", {}, {}};
-  return {
-      group,
-      "bfloat16",
-      Standing::limited,
-      "emulated",
-      "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than float32",
-      "times of --precision bf16 say nothing about machines that have them"};
+  if (native_bfloat16(cpu)) return {.group = group, .name = "bfloat16", .standing = Standing::ok, .found = "native"};
+  return {.group = group,
+          .name = "bfloat16",
+          .standing = Standing::limited,
+          .found = "emulated",
+          .reason =
+              "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than "
+              "float32",
+          .remedy = "times of --precision bf16 say nothing about machines that have them"};
 }
 
 Check governor_check(const Cpu& cpu) {
-  if (cpu.governor == "performance") return {group, "governor", Standing::ok, cpu.governor, {}, {}};
+  if (cpu.governor == "performance")
+    return {.group = group, .name = "governor", .standing = Standing::ok, .found = cpu.governor};
   if (!cpu.governor.empty()) {
-    return {group,
-            "governor",
-            Standing::limited,
-            cpu.governor,
-            "the clock follows the load, so times depend on what ran before",
-            "sudo cpupower frequency-set -g performance"};
+    return {.group = group,
+            .name = "governor",
+            .standing = Standing::limited,
+            .found = cpu.governor,
+            .reason = "the clock follows the load, so times depend on what ran before",
+            .remedy = "sudo cpupower frequency-set -g performance"};
   }
-  return {
-      group,
-      "governor",
-      Standing::limited,
-      "not readable",
-      cpu.hypervisor.empty() ? "the kernel shows no cpufreq" : "a virtual machine does not see the clock of its host",
-      "nothing can be done from here; levels are interleaved, so that changes affect all equally"};
+  return {.group = group,
+          .name = "governor",
+          .standing = Standing::limited,
+          .found = "not readable",
+          .reason = cpu.hypervisor.empty() ? "the kernel shows no cpufreq"
+                                           : "a virtual machine does not see the clock of its host",
+          .remedy = "nothing can be done from here; levels are interleaved, so that changes affect all equally"};
 }
 
 Check busy_check(const char* name, double share, double limit, const char* reason, const char* remedy) {
-  Check check{group, name, Standing::ok, fmt::format("{:.1f}% of the machine", share * 100), {}, {}};
+  Check check{.group = group,
+              .name = name,
+              .standing = Standing::ok,
+              .found = fmt::format("{:.1f}% of the machine", share * 100)};
   if (share > limit) {
     check.standing = Standing::limited;
     check.reason = reason;
@@ -110,7 +115,7 @@ Check busy_check(const char* name, double share, double limit, const char* reaso
 
 Check memory_check(const CgroupLimits& limits) {
   const auto ram = memory();
-  Check check{group, "memory", Standing::ok, {}, {}, {}};
+  Check check{.group = group, .name = "memory", .standing = Standing::ok};
   check.found = fmt::format("{} of {} free", size_text(ram.available_bytes), size_text(ram.total_bytes));
   std::uint64_t usable = ram.available_bytes;
   if (limits.memory_bytes) {
@@ -130,30 +135,34 @@ Check memory_check(const CgroupLimits& limits) {
 Checks process_checks() {
   Checks checks;
   if (const auto own = process_memory(getpid()); own) {
-    checks.push_back({group, "memory of processes", Standing::ok, "private, PSS and file pages", {}, {}});
+    checks.push_back({.group = group,
+                      .name = "memory of processes",
+                      .standing = Standing::ok,
+                      .found = "private, PSS and file pages"});
   } else {
-    checks.push_back({group,
-                      "memory of processes",
-                      Standing::missing,
-                      {},
-                      "/proc/PID/smaps_rollup cannot be read",
-                      "mount /proc; Linux 4.14 or newer is needed"});
+    checks.push_back({.group = group,
+                      .name = "memory of processes",
+                      .standing = Standing::missing,
+                      .reason = "/proc/PID/smaps_rollup cannot be read",
+                      .remedy = "mount /proc; Linux 4.14 or newer is needed"});
   }
   if (std::ofstream peak("/proc/self/clear_refs"); !(peak << "5" << std::flush)) {
-    checks.push_back({group, "peak memory", Standing::limited, "sampled",
-                      "the kernel's high-water mark cannot be reset (/proc/PID/clear_refs)",
-                      "none needed: short peaks may be missed"});
+    checks.push_back({.group = group,
+                      .name = "peak memory",
+                      .standing = Standing::limited,
+                      .found = "sampled",
+                      .reason = "the kernel's high-water mark cannot be reset (/proc/PID/clear_refs)",
+                      .remedy = "none needed: short peaks may be missed"});
   }
   std::ifstream schedule("/proc/self/schedstat");
   if (double running = 0, waiting = 0; !(schedule >> running >> waiting)) {
-    checks.push_back({group,
-                      "run-queue wait",
-                      Standing::missing,
-                      {},
-                      "/proc/PID/schedstat is not there, so disturbed blocks are harder to detect",
-                      "a kernel with CONFIG_SCHED_INFO"});
+    checks.push_back({.group = group,
+                      .name = "run-queue wait",
+                      .standing = Standing::missing,
+                      .reason = "/proc/PID/schedstat is not there, so disturbed blocks are harder to detect",
+                      .remedy = "a kernel with CONFIG_SCHED_INFO"});
   } else {
-    checks.push_back({group, "run-queue wait", Standing::ok, "read per block", {}, {}});
+    checks.push_back({.group = group, .name = "run-queue wait", .standing = Standing::ok, .found = "read per block"});
   }
   return checks;
 }
@@ -162,30 +171,37 @@ Check confinement_check() {
   const auto have = landlock();
   const char* remedy = "a kernel with Landlock, for model files (.pt2, .pt, .onnx) of other people; none for your own";
   if (have.version == 0)
-    return {group, "model files", Standing::limited, "checked, not confined", have.why_not, remedy};
+    return {.group = group,
+            .name = "model files",
+            .standing = Standing::limited,
+            .found = "checked, not confined",
+            .reason = have.why_not,
+            .remedy = remedy};
   if (have.version < 4)
-    return {group,
-            "model files",
-            Standing::limited,
-            "checked, and confined to folders of their own",
-            "this kernel's Landlock is too old to keep them from the network (Linux 6.7 or newer can)",
-            remedy};
-  return {group, "model files", Standing::ok, "checked, confined to folders of their own, no network", {}, {}};
+    return {.group = group,
+            .name = "model files",
+            .standing = Standing::limited,
+            .found = "checked, and confined to folders of their own",
+            .reason = "this kernel's Landlock is too old to keep them from the network (Linux 6.7 or newer can)",
+            .remedy = remedy};
+  return {.group = group,
+          .name = "model files",
+          .standing = Standing::ok,
+          .found = "checked, confined to folders of their own, no network"};
 }
 
 Checks gpu_checks() {
   const auto devices = gpus();
   if (!devices.available) {
-    return {{group,
-             "GPU",
-             Standing::missing,
-             {},
-             devices.why_not,
-             "--device cuda needs an NVIDIA GPU and its driver; --device cpu needs nothing"}};
+    return {{.group = group,
+             .name = "GPU",
+             .standing = Standing::missing,
+             .reason = devices.why_not,
+             .remedy = "--device cuda needs an NVIDIA GPU and its driver; --device cpu needs nothing"}};
   }
   Checks checks;
   for (const auto& gpu : devices.devices) {
-    Check check{group, "GPU", Standing::ok, {}, {}, {}};
+    Check check{.group = group, .name = "GPU", .standing = Standing::ok};
     check.found = fmt::format("{}, {} of {} used, driver {}", gpu.name, size_text(gpu.used_bytes),
                               size_text(gpu.memory_bytes), devices.driver);
     if (gpu.busy_percent > 5) {
@@ -218,19 +234,20 @@ Checks machine_checks(std::chrono::milliseconds window) {
   const auto processor = cpu();
   const auto limits = cgroup_limits();
   Checks checks{cores_check(processor, limits), smt_check(processor)};
-  checks.push_back({group, "caches", processor.l2_bytes ? Standing::ok : Standing::limited,
-                    fmt::format("L1d {}, L2 {}, L3 {}", size_text(processor.l1d_bytes), size_text(processor.l2_bytes),
-                                size_text(processor.l3_bytes)),
-                    processor.l2_bytes ? "" : "the kernel does not show them", ""});
+  checks.push_back({.group = group,
+                    .name = "caches",
+                    .standing = processor.l2_bytes ? Standing::ok : Standing::limited,
+                    .found = fmt::format("L1d {}, L2 {}, L3 {}", size_text(processor.l1d_bytes),
+                                         size_text(processor.l2_bytes), size_text(processor.l3_bytes)),
+                    .reason = processor.l2_bytes ? "" : "the kernel does not show them",
+                    .remedy = ""});
   checks.push_back(instruction_check(processor));
   checks.push_back(bfloat16_check(processor));
   checks.push_back(governor_check(processor));
-  checks.push_back({group,
-                    "virtualisation",
-                    Standing::ok,
-                    processor.hypervisor.empty() ? "none seen" : "hypervisor: " + processor.hypervisor,
-                    {},
-                    {}});
+  checks.push_back({.group = group,
+                    .name = "virtualisation",
+                    .standing = Standing::ok,
+                    .found = processor.hypervisor.empty() ? "none seen" : "hypervisor: " + processor.hypervisor});
   checks.push_back(busy_check("steal", steal, 0.01, "the host gives this machine's processors to others",
                               "measure at a quieter time, or on a machine of its own"));
   const bool one_fits =

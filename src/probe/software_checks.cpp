@@ -30,13 +30,12 @@ std::string first_line_of(const std::string& command) {
 
 Check program(const char* name, const char* command, const char* package) {
   const auto version = first_line_of(command);
-  if (!version.empty()) return {"software", name, Standing::ok, version, {}, {}};
-  return {"software",
-          name,
-          Standing::missing,
-          {},
-          "needed to build strata and its C++ levels",
-          fmt::format("apt-get install {}", package)};
+  if (!version.empty()) return {.group = "software", .name = name, .standing = Standing::ok, .found = version};
+  return {.group = "software",
+          .name = name,
+          .standing = Standing::missing,
+          .reason = "needed to build strata and its C++ levels",
+          .remedy = fmt::format("apt-get install {}", package)};
 }
 
 // A key of pyvenv.cfg, which has lines "key = value".
@@ -52,14 +51,16 @@ Check python_check(const Installation& place) {
   const auto venv = place.root / ".venv";
   const auto version = venv_setting(venv, "version");
   if (version.empty() || !fs::exists(place.tools_python)) {
-    return {"software",
-            "Python",
-            Standing::missing,
-            {},
-            "strata's own environment is not set up",
-            "./strata compare sets it up on first use"};
+    return {.group = "software",
+            .name = "Python",
+            .standing = Standing::missing,
+            .reason = "strata's own environment is not set up",
+            .remedy = "./strata compare sets it up on first use"};
   }
-  Check check{"software", "Python", Standing::ok, fmt::format("{} in {}", version, venv.string()), {}, {}};
+  Check check{.group = "software",
+              .name = "Python",
+              .standing = Standing::ok,
+              .found = fmt::format("{} in {}", version, venv.string())};
   const auto minor = version.substr(0, version.find('.', version.find('.') + 1));
   const auto prefix = fs::path(venv_setting(venv, "home")).parent_path();
   if (!fs::exists(prefix / "include" / ("python" + minor) / "Python.h")) {
@@ -144,14 +145,13 @@ Checks software_checks(const Installation& place) {
     const bool own = place.python.empty() || place.python == place.tools_python;
     const bool torch = std::string_view(package).starts_with("torch");
     if (it != packages.end()) {
-      checks.push_back({"software", name, Standing::ok, it->second, {}, {}});
+      checks.push_back({.group = "software", .name = name, .standing = Standing::ok, .found = it->second});
     } else if (!(torch && !own)) {  // with --python, PyTorch is theirs
-      checks.push_back({"software",
-                        name,
-                        Standing::missing,
-                        {},
-                        fmt::format("not installed in .venv; {} needs it", use),
-                        "./strata compare installs it on first use"});
+      checks.push_back({.group = "software",
+                        .name = name,
+                        .standing = Standing::missing,
+                        .reason = fmt::format("not installed in .venv; {} needs it", use),
+                        .remedy = "./strata compare installs it on first use"});
     }
   }
   return checks;
@@ -180,7 +180,7 @@ Checks set_up_checks(const Installation& place) {
   }
   const auto room = fs::space(place.root, ec);
   const auto free_mb = ec ? 0 : static_cast<long>(room.available / 1'000'000);
-  Check left{"set-up", "still to do", Standing::ok, "nothing", {}, {}};
+  Check left{.group = "set-up", .name = "still to do", .standing = Standing::ok, .found = "nothing"};
   if (!what.empty()) {
     left.standing = Standing::limited;
     left.found =
@@ -189,10 +189,10 @@ Checks set_up_checks(const Installation& place) {
     left.remedy = "./strata compare does it on first use" +
                   std::string(own && download > 1000 ? "; --python PATH measures a PyTorch that you have instead" : "");
   }
-  Check space{
-      "set-up",     "disk",
-      Standing::ok, fmt::format("{:.1f} GB free in {}", static_cast<double>(free_mb) / 1000, place.root.string()),
-      {},           {}};
+  Check space{.group = "set-up",
+              .name = "disk",
+              .standing = Standing::ok,
+              .found = fmt::format("{:.1f} GB free in {}", static_cast<double>(free_mb) / 1000, place.root.string())};
   if (free_mb < disk + 500) {
     space.standing = Standing::limited;
     space.reason = fmt::format("set-up needs {} MB more", disk + 500 - free_mb);

@@ -67,9 +67,11 @@ Usage& Usage::operator+=(const Usage& other) {
 // A thread or a process that ended takes its counts with it: what would be below nothing is nothing.
 Usage operator-(const Usage& later, const Usage& earlier) {
   const auto left = [](double a, double b) { return std::max(0.0, a - b); };
-  return {left(later.cpu_s, earlier.cpu_s), left(later.run_queue_wait_s, earlier.run_queue_wait_s),
-          left(later.major_faults, earlier.major_faults), left(later.minor_faults, earlier.minor_faults),
-          left(later.switched_out, earlier.switched_out)};
+  return {.cpu_s = left(later.cpu_s, earlier.cpu_s),
+          .run_queue_wait_s = left(later.run_queue_wait_s, earlier.run_queue_wait_s),
+          .major_faults = left(later.major_faults, earlier.major_faults),
+          .minor_faults = left(later.minor_faults, earlier.minor_faults),
+          .switched_out = left(later.switched_out, earlier.switched_out)};
 }
 
 std::optional<Usage> process_usage(pid_t pid) {

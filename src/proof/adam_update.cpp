@@ -238,7 +238,13 @@ tl::expected<Parameter, std::string> parameter_of(const std::string& name, const
 
 Variant due_of(const core::Optimiser& optimiser, double lr, std::int64_t done) {
   const auto& adam = *optimiser.adam();
-  return {lr, optimiser.weight_decay, adam.beta1, adam.beta2, adam.eps, static_cast<double>(done + 1), adam.decoupled};
+  return {.lr = lr,
+          .decay = optimiser.weight_decay,
+          .beta1 = adam.beta1,
+          .beta2 = adam.beta2,
+          .eps = adam.eps,
+          .t = static_cast<double>(done + 1),
+          .decoupled = adam.decoupled};
 }
 
 UpdateVerdict check(const std::vector<std::string>& parameters, const SafeTensors& before, const SafeTensors* gradient,

@@ -167,7 +167,7 @@ Cause wrong_scale(const Failing& f) {
 
 Cause likely_cause(const Reference& reference, std::string_view set, int index, const OutputSpec& output,
                    const TensorView& actual, const SafeTensors& all, std::span<const int> indices) {
-  const Failing f{reference, set, index, output, actual};
+  const Failing f{.reference = reference, .set = set, .index = index, .output = output, .actual = actual};
   Cause cause = not_finite(f);
   if (cause.sentence.empty()) cause = other_input(f);
   if (cause.sentence.empty()) cause = constant_output(f, all, indices);

@@ -29,7 +29,12 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
   sets.emplace_back("timed");
   for (const std::string& set : sets) {
     if (!reference.has_set(set)) continue;
-    Line line{title_of(set) + mode, "observed", "not_checked", "", fmt::format("{:.0f}", strict_limit), ""};
+    Line line{.check = title_of(set) + mode,
+              .how = "observed",
+              .result = "not_checked",
+              .value = "",
+              .bound = fmt::format("{:.0f}", strict_limit),
+              .detail = ""};
     const auto it = verdicts.find(set);
     if (it == verdicts.end()) {
       line.detail = "the level's outputs were not taken";
@@ -55,7 +60,12 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
 }
 
 void add_blocks(Lines& lines, const Evidence& evidence, const std::string& mode) {
-  Line line{"outputs while timing" + mode, "observed", "not_checked", "", "every block", ""};
+  Line line{.check = "outputs while timing" + mode,
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "every block",
+            .detail = ""};
   if (evidence.blocks_checked > 0) {
     line.value =
         fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
@@ -71,7 +81,12 @@ void add_blocks(Lines& lines, const Evidence& evidence, const std::string& mode)
 }
 
 void add_following(Lines& lines, const Evidence& evidence) {
-  Line line{"outputs follow their inputs", "observed", "not_checked", "", "", ""};
+  Line line{.check = "outputs follow their inputs",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "",
+            .detail = ""};
   const auto timed = evidence.sets.find("timed");
   if (timed == evidence.sets.end()) {
     line.detail = "the level's outputs were not taken";
@@ -94,7 +109,12 @@ void add_weights(Lines& lines, const Reference& reference, const Evidence& evide
     return it != evidence.sets.end() && it->second.equal_work();
   };
   const char* other = core::is_light(reference.bundle()) ? "timed" : "generic2";
-  Line line{"weights are used", "observed", "not_checked", "", "2 weight sets", ""};
+  Line line{.check = "weights are used",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "2 weight sets",
+            .detail = ""};
   if (passed("generic1") && passed(other)) {
     bool differ = false;
     for (const OutputSpec& output : reference.outputs()) {
@@ -123,17 +143,22 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
   bool weak = power.weak || reference.weaker();
   add_extent(lines, reference.bundle());
   const std::string note = reference.bundle().value("reference_note", std::string());
-  lines.add({"reference", "observed", "pass", reference.weaker() ? "eager in float32" : "the module in float64", "",
-             reference.weaker() ? "weaker: " + note : "", false});
+  lines.add({.check = "reference",
+             .how = "observed",
+             .result = "pass",
+             .value = reference.weaker() ? "eager in float32" : "the module in float64",
+             .bound = "",
+             .detail = reference.weaker() ? "weaker: " + note : "",
+             .about_level = false});
   const auto least = std::min_element(power.faults.begin(), power.faults.end(),
                                       [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
-  Line planted{"planted faults are seen",
-               "observed",
-               "not_checked",
-               "",
-               fmt::format("{:.0f} times the bound", power_limit),
-               "",
-               false};
+  Line planted{.check = "planted faults are seen",
+               .how = "observed",
+               .result = "not_checked",
+               .value = "",
+               .bound = fmt::format("{:.0f} times the bound", power_limit),
+               .detail = "",
+               .about_level = false};
   if (least != power.faults.end()) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", power.faults.size(), least->times_bound);
@@ -144,14 +169,21 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
   }
   lines.add(planted);
   const bool spread = power.input_spread >= spread_limit;
-  lines.add({"outputs differ between inputs", "observed", spread ? "pass" : "fail",
-             fmt::format("{:.0f}% of the spread across classes", 100 * power.input_spread),
-             fmt::format("{:.0f}%", 100 * spread_limit), spread ? "" : "a fault that mixes up inputs may stay unseen",
-             false});
+  lines.add({.check = "outputs differ between inputs",
+             .how = "observed",
+             .result = spread ? "pass" : "fail",
+             .value = fmt::format("{:.0f}% of the spread across classes", 100 * power.input_spread),
+             .bound = fmt::format("{:.0f}%", 100 * spread_limit),
+             .detail = spread ? "" : "a fault that mixes up inputs may stay unseen",
+             .about_level = false});
   if (evidence.own_spread > 0)
-    lines.add({"repeatability", "observed", "pass",
-               fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread), "",
-               "not deterministic: its own spread joins the envelope", true});
+    lines.add({.check = "repeatability",
+               .how = "observed",
+               .result = "pass",
+               .value = fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread),
+               .bound = "",
+               .detail = "not deterministic: its own spread joins the envelope",
+               .about_level = true});
   const auto generic = reference.generic_sets();
   weak = weak || generic.size() < (light ? 1 : 2);
   for (const std::string& set : generic) weak = weak || !evidence.sets.contains(set);
@@ -161,12 +193,12 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
 // A setting that the case fixes. Missing from the answer: not checked.
 void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, const std::string& name,
                  const std::string& title) {
-  Line line{title,
-            "reported",
-            "not_checked",
-            "",
-            wanted.is_null() ? "" : (wanted.is_string() ? wanted.get<std::string>() : wanted.dump()),
-            ""};
+  Line line{.check = title,
+            .how = "reported",
+            .result = "not_checked",
+            .value = "",
+            .bound = wanted.is_null() ? "" : (wanted.is_string() ? wanted.get<std::string>() : wanted.dump()),
+            .detail = ""};
   const json settings = evidence.load.is_object() ? evidence.load.value("settings", json::object()) : json::object();
   const json got = settings.is_object() ? settings.value(name, json()) : json();
   if (!got.is_null()) {
@@ -185,20 +217,28 @@ void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, con
 void add_extent(Lines& lines, const json& bundle) {
   if (!core::is_light(bundle)) return;
   const bool trains = outside::text_or(outside::field(bundle, "case"), "mode") == "train";
-  lines.add({"extent of the proof", "observed", "pass", "light", "",
-             fmt::format("{}, an envelope of {} runs of eager, no planted faults: the corners of the sweep have the "
-                         "whole",
-                         trains ? "one gradient probe" : "one generic weight set",
-                         core::has_few_runs(bundle) ? "three" : "all"),
-             false});
+  lines.add(
+      {.check = "extent of the proof",
+       .how = "observed",
+       .result = "pass",
+       .value = "light",
+       .bound = "",
+       .detail = fmt::format(
+           "{}, an envelope of {} runs of eager, no planted faults: the corners of the sweep have the "
+           "whole",
+           trains ? "one gradient probe" : "one generic weight set", core::has_few_runs(bundle) ? "three" : "all"),
+       .about_level = false});
 }
 
 void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json& about, const Evidence& evidence) {
   const auto changing =
       about.value("writes_buffers", std::set<std::string>());  // by every call: not the file's any more
-  Line line{"weights read back", "observed",
-            "not_checked",       "",
-            "SHA-256",           "the level cannot read them back; the two weight sets stand for them"};
+  Line line{.check = "weights read back",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "SHA-256",
+            .detail = "the level cannot read them back; the two weight sets stand for them"};
   if (about.value("weight_bytes", std::int64_t{1}) == 0) line.detail = "the network has none";
   std::size_t equal = 0, held = 0;
   std::string wrong;
@@ -229,7 +269,12 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json
 
 void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) {
   const auto wanted = bundle.value("parameters", std::int64_t{0});
-  Line line{"parameter count", "reported", "not_checked", "", fmt::format("{}", wanted), ""};
+  Line line{.check = "parameter count",
+            .how = "reported",
+            .result = "not_checked",
+            .value = "",
+            .bound = fmt::format("{}", wanted),
+            .detail = ""};
   const json count = evidence.load.is_object() ? evidence.load.value("parameters", json()) : json();
   if (count.is_number_integer() && count.get<std::int64_t>() > 0) {
     const auto held = count.get<std::int64_t>();
@@ -259,11 +304,16 @@ void add_settings(Lines& lines, const core::Case& question, const Evidence& evid
 
 void add_work(Lines& lines, const Evidence& evidence) {
   if (evidence.flops || !evidence.uncounted.empty())
-    lines.add({"floating-point operations", "assumed", "not_checked",
-               fmt::format("{:.3g} of the captured network{}{}", evidence.flops.value_or(0),
-                           evidence.uncounted.empty() ? "" : ", without ", fmt::join(evidence.uncounted, ", ")),
-               "", "not counted in the level; what its kernels do is not seen"});
-  Line line{"time is plausible", "observed", "not_checked", "", "", ""};
+    lines.add(
+        {.check = "floating-point operations",
+         .how = "assumed",
+         .result = "not_checked",
+         .value = fmt::format("{:.3g} of the captured network{}{}", evidence.flops.value_or(0),
+                              evidence.uncounted.empty() ? "" : ", without ", fmt::join(evidence.uncounted, ", ")),
+         .bound = "",
+         .detail = "not counted in the level; what its kernels do is not seen"});
+  Line line{
+      .check = "time is plausible", .how = "observed", .result = "not_checked", .value = "", .bound = "", .detail = ""};
   if (evidence.iteration_ms && evidence.limit_ms && *evidence.limit_ms > 0) {
     line.value = fmt::format("{:.3g} ms", *evidence.iteration_ms);
     line.bound = fmt::format("at least {:.2g} ms", *evidence.limit_ms / implausible);
@@ -289,14 +339,19 @@ void add_work(Lines& lines, const Evidence& evidence) {
 
 void add_clock(Lines& lines, const Evidence& evidence) {
   const auto& clock = evidence.clock;
-  Line line{"times are the driver's", "observed", "not_checked", "", "", "no pair of requests of different length"};
+  Line line{.check = "times are the driver's",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "",
+            .detail = "no pair of requests of different length"};
   if (clock.checked()) {
-    line = {"times are the driver's",
-            "observed",
-            "pass",
-            fmt::format("{:.3g} us of an iteration untold", clock.untold_ns() * 1e-3),
-            fmt::format("{:.3g} us", clock.allowed_ns() * 1e-3),
-            "what longer requests take more, by the driver's clock, than the level tells"};
+    line = {.check = "times are the driver's",
+            .how = "observed",
+            .result = "pass",
+            .value = fmt::format("{:.3g} us of an iteration untold", clock.untold_ns() * 1e-3),
+            .bound = fmt::format("{:.3g} us", clock.allowed_ns() * 1e-3),
+            .detail = "what longer requests take more, by the driver's clock, than the level tells"};
   }
   if (const auto why = clock.complaint(); !why.empty())
     return lines.fail(line, Kind::mistrusted, why, "its times are not the driver's");
@@ -304,7 +359,12 @@ void add_clock(Lines& lines, const Evidence& evidence) {
 }
 
 void add_new_inputs(Lines& lines, const Evidence& evidence) {
-  Line line{"every timed input is new", "reported", "not_checked", "", "every block", ""};
+  Line line{.check = "every timed input is new",
+            .how = "reported",
+            .result = "not_checked",
+            .value = "",
+            .bound = "every block",
+            .detail = ""};
   const int all = evidence.blocks_of_new_inputs + evidence.blocks_of_old_inputs;
   if (evidence.blocks_of_new_inputs > 0 && evidence.blocks_of_old_inputs == 0) {
     line.result = "pass";

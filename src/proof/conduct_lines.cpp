@@ -8,8 +8,12 @@ namespace strata::proof {
 
 void add_conduct(Lines& lines, const Evidence& evidence) {
   const auto& conduct = evidence.conduct;
-  Line checked{"checked iterations take as long",     "observed", "not_checked", "", "",
-               "too few blocks of several iterations"};
+  Line checked{.check = "checked iterations take as long",
+               .how = "observed",
+               .result = "not_checked",
+               .value = "",
+               .bound = "",
+               .detail = "too few blocks of several iterations"};
   if (conduct.checks_compared()) {
     checked.result = "pass";
     checked.value = fmt::format("{:+.3g} us beside the others", conduct.checked_ns() * 1e-3);
@@ -19,7 +23,12 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
     lines.fail(checked, OutputVerdict::Kind::mistrusted, why, "it works where it is checked");
   else
     lines.add(checked);
-  Line processors{"processors used", "observed", "not_checked", "", "", "not read, or what runs on a GPU"};
+  Line processors{.check = "processors used",
+                  .how = "observed",
+                  .result = "not_checked",
+                  .value = "",
+                  .bound = "",
+                  .detail = "not read, or what runs on a GPU"};
   if (conduct.restarts_seen()) {
     processors.result = "pass";
     processors.value = fmt::format("{:.2f}", conduct.processors());
@@ -33,7 +42,12 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
 }
 
 void add_references(Lines& lines, const Evidence& evidence) {
-  Line line{"references are out of sight", "observed", "not_checked", "", "", ""};
+  Line line{.check = "references are out of sight",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "",
+            .detail = ""};
   if (evidence.references_shown && evidence.references_shown->empty()) {
     line.result = "pass";
     line.detail = "the kernel lets the level read no file of them";

@@ -25,7 +25,7 @@ struct Finding {
 };
 
 Finding unequal(std::string sentence, std::string brief) {
-  return {Kind::unequal, 0, std::move(sentence), std::move(brief)};
+  return {.kind = Kind::unequal, .ratio = 0, .sentence = std::move(sentence), .brief = std::move(brief)};
 }
 
 class Judge {

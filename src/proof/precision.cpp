@@ -70,7 +70,12 @@ Accuracy accuracy_of(const Reference& reference, std::string_view set, const Saf
 }
 
 void add_precision(Lines& lines, const std::string& precision, const std::optional<PrecisionShare>& share) {
-  Line line{"computes in " + precision, "observed", "not_checked", "", fmt::format("at least {:.2g}", least_share), ""};
+  Line line{.check = "computes in " + precision,
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = fmt::format("at least {:.2g}", least_share),
+            .detail = ""};
   if (!share) {
     line.detail = "the level's outputs were not taken";
     return lines.add(line);

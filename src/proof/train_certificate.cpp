@@ -46,7 +46,12 @@ void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidenc
     const auto weights = set == "timed" ? "timed weights" : "probe weights " + set.substr(5);
     const auto title = fmt::format("loss, gradients and statistics, {}", weights);
     const auto it = training.steps.find(set);
-    Line line{title + mode, "observed", "", "", fmt::format("{:.0f}", strict_limit), ""};
+    Line line{.check = title + mode,
+              .how = "observed",
+              .result = "",
+              .value = "",
+              .bound = fmt::format("{:.0f}", strict_limit),
+              .detail = ""};
     if (it == training.steps.end()) {
       add_verdict(lines, line, std::nullopt, "the level did not get that far");
       continue;
@@ -63,30 +68,46 @@ void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidenc
 
 void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence& training, const std::string& mode) {
   add_verdict(lines,
-              {"losses follow inputs and labels" + mode, "observed",
-               training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(),
-                                             training.losses->worst_ratio)
-                               : "",
-               "", "80", ""},
+              {.check = "losses follow inputs and labels" + mode,
+               .how = "observed",
+               .result = training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(),
+                                                       training.losses->worst_ratio)
+                                         : "",
+               .value = "",
+               .bound = "80",
+               .detail = ""},
               training.losses, "the level did not get that far");
 }
 
 void add_rules(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
   if (core::is_light(reference.bundle()))
-    return add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt,
-                       "rule by rule at the corners alone; here by the step after timing");
+    return add_verdict(
+        lines,
+        {.check = "optimiser by differences", .how = "observed", .result = "", .value = "", .bound = "1", .detail = ""},
+        std::nullopt, "rule by rule at the corners alone; here by the step after timing");
   for (const auto& rule : training.rules)
     add_verdict(lines,
-                {"optimiser: " + rule.name, "observed", "",
-                 rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "", "1", ""},
+                {.check = "optimiser: " + rule.name,
+                 .how = "observed",
+                 .result = "",
+                 .value = rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "",
+                 .bound = "1",
+                 .detail = ""},
                 rule.verdict, rule.note);
   if (training.rules.empty())
-    add_verdict(lines, {"optimiser by differences", "observed", "", "", "1", ""}, std::nullopt,
-                "the level did not get that far");
+    add_verdict(
+        lines,
+        {.check = "optimiser by differences", .how = "observed", .result = "", .value = "", .bound = "1", .detail = ""},
+        std::nullopt, "the level did not get that far");
 }
 
 void add_update(Lines& lines, const TrainEvidence& training) {
-  Line line{"a step after timing", "observed", "not_checked", "", "every restart", ""};
+  Line line{.check = "a step after timing",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "every restart",
+            .detail = ""};
   if (training.updates_checked > 0) {
     line.value =
         fmt::format("{} of {} restarts", training.updates_checked - training.updates_failed, training.updates_checked);
@@ -110,7 +131,12 @@ void add_update(Lines& lines, const TrainEvidence& training) {
 void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence* strict) {
   const int checked = training.counts_checked + (strict ? strict->counts_checked : 0);
   const auto& wrong = strict && !strict->counts_wrong.empty() ? strict->counts_wrong : training.counts_wrong;
-  Line line{"steps done and learning rate", "reported", "not_checked", "", "as requested", wrong};
+  Line line{.check = "steps done and learning rate",
+            .how = "reported",
+            .result = "not_checked",
+            .value = "",
+            .bound = "as requested",
+            .detail = wrong};
   if (checked > 0) {
     line.result = "pass";
     line.value = fmt::format("{} states", checked);
@@ -122,7 +148,12 @@ void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence
 }
 
 void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& training) {
-  Line line{"losses while timing are finite", "observed", "not_checked", "", "every block", ""};
+  Line line{.check = "losses while timing are finite",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "every block",
+            .detail = ""};
   if (evidence.blocks_checked > 0) {
     line.value =
         fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
@@ -142,45 +173,68 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
                  const std::string& mode) {
   if (!reference.has_dropout()) return;
   if (core::is_light(reference.bundle()))
-    return add_verdict(lines, {"dropout" + mode, "observed", "", "", "", ""}, std::nullopt,
-                       "not looked at in a light proof");
+    return add_verdict(
+        lines, {.check = "dropout" + mode, .how = "observed", .result = "", .value = "", .bound = "", .detail = ""},
+        std::nullopt, "not looked at in a light proof");
   add_verdict(lines,
-              {"dropout" + mode, "observed", "",
-               fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
-               "|z| < 4, scatter within 2", ""},
+              {.check = "dropout" + mode,
+               .how = "observed",
+               .result = "",
+               .value = fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
+               .bound = "|z| < 4, scatter within 2",
+               .detail = ""},
               training.dropout,
               training.dropout_note.empty() ? "the level did not get that far" : training.dropout_note);
   const auto& visible = reference.dropout_visible();
+  add_verdict(
+      lines,
+      {.check = "dropout probability" + mode,
+       .how = "observed",
+       .result = "",
+       .value = training.variances ? fmt::format("{} gradients, {:.2f} of what chance allows",
+                                                 reference.dropout_groups() * reference.dropout_group(),
+                                                 training.variances->worst_ratio)
+                                   : "",
+       .bound = "one false alarm in a million",
+       .detail = std::isfinite(visible.error)
+                     ? fmt::format("sees a probability that is wrong by {:.2g} ({})", visible.error, visible.layer)
+                     : fmt::format("the probability of {} shows in no gradient", visible.layer)},
+      training.variances, training.dropout ? "no gradient shows it" : "the level did not get that far");
   add_verdict(lines,
-              {"dropout probability" + mode, "observed", "",
-               training.variances ? fmt::format("{} gradients, {:.2f} of what chance allows",
-                                                reference.dropout_groups() * reference.dropout_group(),
-                                                training.variances->worst_ratio)
-                                  : "",
-               "one false alarm in a million",
-               std::isfinite(visible.error)
-                   ? fmt::format("sees a probability that is wrong by {:.2g} ({})", visible.error, visible.layer)
-                   : fmt::format("the probability of {} shows in no gradient", visible.layer)},
-              training.variances, training.dropout ? "no gradient shows it" : "the level did not get that far");
-  add_verdict(lines, {"eval mode leaves dropout out" + mode, "observed", "", "two runs are the same bytes", "", ""},
+              {.check = "eval mode leaves dropout out" + mode,
+               .how = "observed",
+               .result = "",
+               .value = "two runs are the same bytes",
+               .bound = "",
+               .detail = ""},
               training.evaluation, training.evaluation_note);
 }
 
 bool add_strength(Lines& lines, const TrainReference& reference, const Evidence& evidence,
                   const TrainEvidence& training) {
   add_extent(lines, reference.bundle());
-  lines.add({"reference", "observed", "pass", "one step of the module in float64", "", "", false});
+  lines.add({.check = "reference",
+             .how = "observed",
+             .result = "pass",
+             .value = "one step of the module in float64",
+             .bound = "",
+             .detail = "",
+             .about_level = false});
   const double widest = reference.widest_gradient_envelope();
-  lines.add({"gradients are sharp", "observed", widest <= weak_gradient ? "pass" : "fail",
-             fmt::format("{:.2g} (relative) between legitimate runs", widest), fmt::format("{:.0e}", weak_gradient),
-             widest <= weak_gradient ? "" : "weak gradient proof", false});
-  Line planted{"planted faults are seen",
-               "observed",
-               "not_checked",
-               "",
-               fmt::format("{:.0f} times the bound", power_limit),
-               core::is_light(reference.bundle()) ? kNotPlanted : "no fault could be planted in this network",
-               false};
+  lines.add({.check = "gradients are sharp",
+             .how = "observed",
+             .result = widest <= weak_gradient ? "pass" : "fail",
+             .value = fmt::format("{:.2g} (relative) between legitimate runs", widest),
+             .bound = fmt::format("{:.0e}", weak_gradient),
+             .detail = widest <= weak_gradient ? "" : "weak gradient proof",
+             .about_level = false});
+  Line planted{.check = "planted faults are seen",
+               .how = "observed",
+               .result = "not_checked",
+               .value = "",
+               .bound = fmt::format("{:.0f} times the bound", power_limit),
+               .detail = core::is_light(reference.bundle()) ? kNotPlanted : "no fault could be planted in this network",
+               .about_level = false};
   if (const auto* least = least_fault(reference)) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", reference.faults().size(), least->times_bound);
@@ -189,9 +243,13 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
   }
   lines.add(planted);
   if (evidence.own_spread > 0)
-    lines.add({"repeatability", "observed", "pass",
-               fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread), "",
-               "not deterministic: its own spread joins the envelope", true});
+    lines.add({.check = "repeatability",
+               .how = "observed",
+               .result = "pass",
+               .value = fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread),
+               .bound = "",
+               .detail = "not deterministic: its own spread joins the envelope",
+               .about_level = true});
   bool weak = train_power(reference).weak;
   for (const auto& set : reference.sets()) weak = weak || !training.steps.contains(set);
   return weak;

@@ -103,7 +103,9 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   const fs::path file = path_ / "reference" / (name + ".train.safetensors");
   auto reference = STRATA_TRY(SafeTensors::map(file));
   auto weights = STRATA_TRY(SafeTensors::map(path_ / "weights" / (name + ".safetensors")));
-  Set set{std::move(reference), std::move(weights), {}, {}, about.at("grad_floor").get<double>()};
+  Set set{.reference = std::move(reference),
+          .weights = std::move(weights),
+          .grad_floor = about.at("grad_floor").get<double>()};
   const auto& envelope = about.at("envelope");
   set.envelope["loss"] = envelope.at("loss").get<double>();
   for (const auto& [parameter, error] : envelope.at("grad").items()) {

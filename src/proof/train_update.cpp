@@ -38,8 +38,11 @@ std::optional<Parameter> parameter_of(const std::string& name, const SafeTensors
   const auto w = read(before, "weight:" + name), g = read(gradient, "momentum:" + name),
              now = read(after, "weight:" + name);
   if (!w || !g || !now || w->size() != g->size() || w->size() != now->size()) return std::nullopt;
-  Parameter out{*w, read(before, "momentum:" + name).value_or(Values()), *g, *now,
-                read(after, "momentum:" + name).value_or(Values())};
+  Parameter out{.w = *w,
+                .v = read(before, "momentum:" + name).value_or(Values()),
+                .g = *g,
+                .w_after = *now,
+                .v_after = read(after, "momentum:" + name).value_or(Values())};
   if ((!out.v.empty() && out.v.size() != w->size()) || (!out.v_after.empty() && out.v_after.size() != w->size()))
     return std::nullopt;
   return out;

@@ -35,25 +35,27 @@ std::string name_of(const BatchAnswer& answer) {
 }
 
 document::Table answers_table(const std::vector<BatchAnswer>& answers) {
-  document::Table table{"best_batch", "Best batch", {}, {}, {}};
-  table.columns = {{"level", "level", "", document::Align::left},
-                   {"batch", "batch", ""},
-                   {"throughput", "throughput", "samples/s"},
-                   {"p99", "p99 of an iteration", ""},
-                   {"utilisation", "processors used", ""},
-                   {"fastest", "most samples a second at", ""},
-                   {"alike", "cannot be told from within 2% of that", "", document::Align::left}};
+  document::Table table{.id = "best_batch", .title = "Best batch"};
+  table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "batch", .title = "batch"},
+                   {.id = "throughput", .title = "throughput", .unit = "samples/s"},
+                   {.id = "p99", .title = "p99 of an iteration"},
+                   {.id = "utilisation", .title = "processors used"},
+                   {.id = "fastest", .title = "most samples a second at"},
+                   {.id = "alike", .title = "cannot be told from within 2% of that", .align = document::Align::left}};
   for (const auto& answer : answers) {
     std::vector<document::Cell> row{name_of(answer)};
     if (!answer.batch) {
       row.emplace_back(document::Absent{"no batch is allowed by the rule"});
     } else {
       const auto& seen = answer.curve.at(*answer.batch);
-      row.emplace_back(document::Number{static_cast<double>(*answer.batch), document::Format::count});
-      row.emplace_back(document::Number{seen.samples_per_s, document::Format::digits});
-      row.emplace_back(document::Number{seen.p99_ms * 1e-3, document::Format::seconds});
-      row.emplace_back(document::Number{seen.utilisation, document::Format::percent});
-      row.emplace_back(document::Number{static_cast<double>(answer.fastest), document::Format::count});
+      row.emplace_back(
+          document::Number{.value = static_cast<double>(*answer.batch), .format = document::Format::count});
+      row.emplace_back(document::Number{.value = seen.samples_per_s, .format = document::Format::digits});
+      row.emplace_back(document::Number{.value = seen.p99_ms * 1e-3, .format = document::Format::seconds});
+      row.emplace_back(document::Number{.value = seen.utilisation, .format = document::Format::percent});
+      row.emplace_back(
+          document::Number{.value = static_cast<double>(answer.fastest), .format = document::Format::count});
       row.emplace_back(fmt::format("{}", fmt::join(answer.alike, ", ")));
     }
     table.rows.push_back(std::move(row));
@@ -65,10 +67,10 @@ document::Table answers_table(const std::vector<BatchAnswer>& answers) {
 }
 
 document::Figure curves(const std::vector<BatchAnswer>& answers) {
-  document::Figure figure{"batch_curve", "Throughput against the batch", {}, ""};
+  document::Figure figure{.id = "batch_curve", .title = "Throughput against the batch", .note = ""};
   document::Panel panel;
-  panel.x = {"batch", "", true, document::Format::count};
-  panel.y = {"throughput", "samples/s", true};
+  panel.x = {.title = "batch", .logarithmic = true, .format = document::Format::count};
+  panel.y = {.title = "throughput", .unit = "samples/s", .logarithmic = true};
   for (const auto& answer : answers) {
     document::Line line;
     line.name = name_of(answer);
@@ -105,9 +107,9 @@ std::optional<BestBatch> best_batch(const store::Run& run, const analysis::Grid&
   const auto answers = analysis::find_batches(run, grid, *rule);
   return BestBatch{
       words_of_answers(answers, *rule),
-      {"batch",
-       "Best batch",
-       {document::Text{"Looked for: " + looked_for(*rule) + "."}, answers_table(answers), curves(answers)}}};
+      {.id = "batch",
+       .title = "Best batch",
+       .items = {document::Text{"Looked for: " + looked_for(*rule) + "."}, answers_table(answers), curves(answers)}}};
 }
 
 }  // namespace strata::report

@@ -26,7 +26,7 @@ std::string join(const std::vector<std::string>& parts, const std::string& betwe
 }
 
 LevelLine level_line(const Json& row, const Glyphs& glyphs) {
-  LevelLine line{&row, level_name(row), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  LevelLine line{.row = &row, .name = level_name(row)};
   line.harness = flag(row, "harness");
   line.time = or_missing(number(row, "end_to_end_ms.estimate"), glyphs, duration);
   if (flag(row, "end_to_end_ms.is_median")) line.time += " *";
@@ -63,7 +63,7 @@ void add_empty(std::vector<EmptyLine>& lines, const Json& row) {
   const auto alike = std::find_if(lines.begin(), lines.end(),
                                   [&](const EmptyLine& line) { return line.state == state && line.reason == reason; });
   if (alike == lines.end())
-    lines.push_back({level_name(row), state, reason, not_run});
+    lines.push_back({.names = level_name(row), .state = state, .reason = reason, .not_run = not_run});
   else
     alike->names += ", " + level_name(row);
 }

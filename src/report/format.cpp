@@ -38,8 +38,22 @@ std::string with_unit(double value, const std::array<Unit, N>& units) {
 }  // namespace
 
 const Glyphs& glyphs(bool unicode) {
-  static const Glyphs rich{"–", "–", " · ", "…", "├─ ", "└─ ", "│  ", "─"};
-  static const Glyphs plain{"-", "-", "; ", "...", "|- ", "`- ", "|  ", "-"};
+  static const Glyphs rich{.missing = "–",
+                           .range = "–",
+                           .dot = " · ",
+                           .ellipsis = "…",
+                           .branch = "├─ ",
+                           .last = "└─ ",
+                           .pipe = "│  ",
+                           .rule = "─"};
+  static const Glyphs plain{.missing = "-",
+                            .range = "-",
+                            .dot = "; ",
+                            .ellipsis = "...",
+                            .branch = "|- ",
+                            .last = "`- ",
+                            .pipe = "|  ",
+                            .rule = "-"};
   return unicode ? rich : plain;
 }
 

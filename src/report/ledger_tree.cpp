@@ -17,7 +17,7 @@ struct Walk {
   void place(const std::string& name, const Json* edge, int parent, int depth) {
     placed.insert(name);
     if (edge) used.insert(edge);
-    LedgerNode node{name, nullptr, edge, parent, depth, true};
+    LedgerNode node{.name = name, .row = nullptr, .edge = edge, .parent = parent, .depth = depth, .last = true};
     for (const auto& row : list(one_case, "rows"))
       if (level_name(row) == name || (!node.row && text(row, "level") == name)) node.row = &row;
     const int here = static_cast<int>(nodes.size());
@@ -37,7 +37,7 @@ struct Walk {
 
 std::vector<LedgerNode> ledger_nodes(const Json& one_case, std::vector<const Json*>& others) {
   const Json& edges = list(one_case, "ledger.edges");
-  Walk walk{edges, one_case, {}, {}, {}};
+  Walk walk{.edges = edges, .one_case = one_case};
   if (edges.empty()) return {};
   const Json* reference = reference_row(one_case);
   if (reference) walk.place(level_name(*reference), nullptr, -1, 0);

@@ -43,17 +43,16 @@ document::Cell rate_of(const store::Json& limits, const char* name) {
 
 // What the machines can do at most, as each measured itself: what times of different machines are read against.
 document::Table peaks_table(const store::Run& run) {
-  document::Table table{"peaks",
-                        "Peaks of the machines",
-                        {{"machine", "machine", "", document::Align::left},
-                         {"precision", "precision", "", document::Align::left},
-                         {"threads", "threads", ""},
-                         {"gflops", "operations", "GFLOP/s"},
-                         {"gbytes_per_s", "memory", "GB/s"},
-                         {"instructions", "instructions", "", document::Align::left},
-                         {"quiet", "with the cores to itself", "", document::Align::left}},
-                        {},
-                        {}};
+  document::Table table{
+      .id = "peaks",
+      .title = "Peaks of the machines",
+      .columns = {{.id = "machine", .title = "machine", .align = document::Align::left},
+                  {.id = "precision", .title = "precision", .align = document::Align::left},
+                  {.id = "threads", .title = "threads"},
+                  {.id = "gflops", .title = "operations", .unit = "GFLOP/s"},
+                  {.id = "gbytes_per_s", .title = "memory", .unit = "GB/s"},
+                  {.id = "instructions", .title = "instructions", .align = document::Align::left},
+                  {.id = "quiet", .title = "with the cores to itself", .align = document::Align::left}}};
   std::map<std::tuple<std::string, std::string, int>, const store::Json*> best;
   for (const auto& run_case : run.cases) {
     const auto& nodes = at(run.settings, "joined.node_of");
@@ -85,25 +84,25 @@ document::Text said(const std::string& sentence) {
 
 std::optional<document::Section> shards_section(const store::Run& run) {
   if (!at(run.settings, "joined").is_object()) return std::nullopt;
-  document::Table table{"shards",
-                        "Who did which part",
-                        {{"shard", "shard", "", document::Align::left},
-                         {"run", "run", "", document::Align::left},
-                         {"machine", "machine", "", document::Align::left},
-                         {"cpu", "processor", "", document::Align::left},
-                         {"state", "state", "", document::Align::left}},
-                        {},
-                        {}};
+  document::Table table{.id = "shards",
+                        .title = "Who did which part",
+                        .columns = {{.id = "shard", .title = "shard", .align = document::Align::left},
+                                    {.id = "run", .title = "run", .align = document::Align::left},
+                                    {.id = "machine", .title = "machine", .align = document::Align::left},
+                                    {.id = "cpu", .title = "processor", .align = document::Align::left},
+                                    {.id = "state", .title = "state", .align = document::Align::left}}};
   const auto& shards = list(run.settings, "joined.shards");
   const bool points = !shards.empty() && at(shards.front(), "points").is_number();
-  if (points) table.columns.push_back({"points", "points", ""});
+  if (points) table.columns.push_back({.id = "points", .title = "points"});
   for (const auto& shard : shards) {
     std::vector<document::Cell> row{text(shard, "shard"), text(shard, "run"), text(shard, "node"), text(shard, "cpu"),
                                     text(shard, "state")};
-    if (points) row.emplace_back(document::Number{number(shard, "points").value_or(0), document::Format::count});
+    if (points)
+      row.emplace_back(
+          document::Number{.value = number(shard, "points").value_or(0), .format = document::Format::count});
     table.rows.push_back(std::move(row));
   }
-  document::Section section{"shards", "Shards", {}};
+  document::Section section{.id = "shards", .title = "Shards"};
   if (const auto missing = missing_shards(run); !missing.empty())
     section.items.push_back(said(fmt::format("This store has no run of shard {}.", fmt::join(missing, ", "))));
   for (const auto& note : list(run.settings, "joined.notes"))
@@ -125,7 +124,7 @@ void add_machines(document::Section& section, const store::Run& run) {
     auto* table = std::get_if<document::Table>(&item);
     if (!table || table->id != "points") continue;
     table->columns.insert(table->columns.begin() + 1,
-                          document::Column{"machine", "machine", "", document::Align::left});
+                          document::Column{.id = "machine", .title = "machine", .align = document::Align::left});
     for (auto& row : table->rows) {
       const auto* point = std::get_if<std::string>(&row.front());
       const auto it = point && nodes.is_object() ? nodes.find(*point) : nodes.end();

@@ -37,11 +37,12 @@ Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo
     samples += one.size();
     ms.push_back(std::move(one));
   }
-  return {{number(row, "throughput_per_s").value_or(0), stats::quantile_over_repetitions(ms, slo.quantile, sigma)},
-          samples,
-          batch,
-          1,
-          "turns"};
+  return {
+      .load = {number(row, "throughput_per_s").value_or(0), stats::quantile_over_repetitions(ms, slo.quantile, sigma)},
+      .samples = samples,
+      .batch = batch,
+      .clients = 1,
+      .as = "turns"};
 }
 
 Point from_clients(const Json& point, const plan::Slo& slo, double batch) {
@@ -49,12 +50,12 @@ Point from_clients(const Json& point, const plan::Slo& slo, double batch) {
     return number(point, fmt::format("latency_ms.{}.{}", slo.name, part)).value_or(unknown);
   };
   constexpr double infinite = std::numeric_limits<double>::infinity();
-  return {{number(point, "inputs_per_s.value").value_or(0),
-           {end("value", stats::nan), end("low", -infinite), end("high", infinite)}},
-          static_cast<std::size_t>(number(point, "latency_ms.samples").value_or(0)),
-          batch,
-          number(point, "clients").value_or(1),
-          text(point, "as")};
+  return {.load = {number(point, "inputs_per_s.value").value_or(0),
+                   {end("value", stats::nan), end("low", -infinite), end("high", infinite)}},
+          .samples = static_cast<std::size_t>(number(point, "latency_ms.samples").value_or(0)),
+          .batch = batch,
+          .clients = number(point, "clients").value_or(1),
+          .as = text(point, "as")};
 }
 
 // The turns count where no pass of one client did: both ask for one request at a time.

@@ -17,7 +17,8 @@ namespace {
 
 document::Cell seconds_cell(const Json& entry, const char* name) {
   const auto value = number(entry, name);
-  return value ? document::Cell{document::Number{*value, document::Format::seconds}} : document::Absent{};
+  return value ? document::Cell{document::Number{.value = *value, .format = document::Format::seconds}}
+               : document::Absent{};
 }
 
 // What lists of runs say of it; of one without a verdict, why it has none.
@@ -37,22 +38,20 @@ std::string report_of(const Json& entry, const store::Store& store) {
 }
 
 Result<document::Table> entries_table(const Json& entries, const store::Store& store) {
-  document::Table table{"entries",
-                        "What became of each",
-                        {{"entry", "entry", ""},
-                         {"what", "what", "", document::Align::left},
-                         {"state", "state", "", document::Align::left},
-                         {"predicted", "predicted", ""},
-                         {"took", "took", ""},
-                         {"run", "run", "", document::Align::left},
-                         {"result", "result", "", document::Align::left}},
-                        {},
-                        {}};
+  document::Table table{.id = "entries",
+                        .title = "What became of each",
+                        .columns = {{.id = "entry", .title = "entry"},
+                                    {.id = "what", .title = "what", .align = document::Align::left},
+                                    {.id = "state", .title = "state", .align = document::Align::left},
+                                    {.id = "predicted", .title = "predicted"},
+                                    {.id = "took", .title = "took"},
+                                    {.id = "run", .title = "run", .align = document::Align::left},
+                                    {.id = "result", .title = "result", .align = document::Align::left}}};
   double place = 0;
   for (const auto& entry : entries) {
     const auto outcome = STRATA_TRY(outcome_of(entry, store));
     const auto state = text(entry, "state");
-    table.rows.push_back({document::Number{++place, document::Format::count}, text(entry, "label"),
+    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, text(entry, "label"),
                           state.empty() ? "not run yet" : state, seconds_cell(entry, "predicted_s"),
                           seconds_cell(entry, "took_s"), text(entry, "run"), outcome});
   }
@@ -61,17 +60,15 @@ Result<document::Table> entries_table(const Json& entries, const store::Store& s
 }
 
 document::Table commands_table(const Json& entries, const store::Store& store) {
-  document::Table table{"commands",
-                        "How to repeat each",
-                        {{"entry", "entry", ""},
-                         {"command", "command", "", document::Align::left},
-                         {"report", "report", "", document::Align::left}},
-                        {},
-                        {}};
+  document::Table table{.id = "commands",
+                        .title = "How to repeat each",
+                        .columns = {{.id = "entry", .title = "entry"},
+                                    {.id = "command", .title = "command", .align = document::Align::left},
+                                    {.id = "report", .title = "report", .align = document::Align::left}}};
   double place = 0;
   for (const auto& entry : entries)
-    table.rows.push_back(
-        {document::Number{++place, document::Format::count}, text(entry, "command"), report_of(entry, store)});
+    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, text(entry, "command"),
+                          report_of(entry, store)});
   return table;
 }
 
@@ -110,7 +107,8 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   out.subtitle = text(run.settings, "about");
   out.summary = suite_summary(run);
   auto table = STRATA_TRY(entries_table(entries, store));
-  out.sections.push_back({"entries", "Entries", {std::move(table), commands_table(entries, store)}});
+  out.sections.push_back(
+      {.id = "entries", .title = "Entries", .items = {std::move(table), commands_table(entries, store)}});
   out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
   if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));

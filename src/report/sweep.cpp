@@ -30,15 +30,15 @@ document::Cell cell_or_absent(const document::Number& number) {
 }
 
 document::Section everything(const Grid& grid) {
-  document::Table table{"points", "Every point", {}, {}, {}};
-  table.columns.push_back({"point", "point", "", document::Align::left});
-  for (const auto& axis : grid.axes) table.columns.push_back({axis.name, axis.name, ""});
-  table.columns.insert(table.columns.end(), {{"level", "level", "", document::Align::left},
-                                             {"state", "state", "", document::Align::left},
-                                             {"sample_time", "time of a sample", ""},
-                                             {"speedup", "speedup", ""},
-                                             {"peak_memory", "peak memory", ""},
-                                             {"reason", "why", "", document::Align::left}});
+  document::Table table{.id = "points", .title = "Every point"};
+  table.columns.push_back({.id = "point", .title = "point", .align = document::Align::left});
+  for (const auto& axis : grid.axes) table.columns.push_back({.id = axis.name, .title = axis.name});
+  table.columns.insert(table.columns.end(), {{.id = "level", .title = "level", .align = document::Align::left},
+                                             {.id = "state", .title = "state", .align = document::Align::left},
+                                             {.id = "sample_time", .title = "time of a sample"},
+                                             {.id = "speedup", .title = "speedup"},
+                                             {.id = "peak_memory", .title = "peak memory"},
+                                             {.id = "reason", .title = "why", .align = document::Align::left}});
   for (const auto& cell : grid.cells)
     for (const auto& name : grid.levels) {
       const auto it = cell.levels.find(name);
@@ -50,10 +50,11 @@ document::Section everything(const Grid& grid) {
       row.emplace_back(level.state);
       row.push_back(cell_or_absent(sample_time_of(cell, level)));
       row.push_back(cell_or_absent(number_of(level.speedup, document::Format::ratio)));
-      row.push_back(level.peak_bytes
-                        ? document::Cell{document::Number{*level.peak_bytes, document::Format::bytes}}
-                        : document::Cell{document::Absent{
-                              level.expected_bytes ? "foreseen: " + size(*level.expected_bytes) : std::string()}});
+      row.push_back(
+          level.peak_bytes
+              ? document::Cell{document::Number{.value = *level.peak_bytes, .format = document::Format::bytes}}
+              : document::Cell{document::Absent{level.expected_bytes ? "foreseen: " + size(*level.expected_bytes)
+                                                                     : std::string()}});
       row.emplace_back(level.reason);
       table.rows.push_back(std::move(row));
     }
@@ -62,7 +63,7 @@ document::Section everything(const Grid& grid) {
       "is "
       "that of a level alone; where it was not measured, it is foreseen from the other points.",
       grid.reference);
-  return {"points", "Points", {table}};
+  return {.id = "points", .title = "Points", .items = {table}};
 }
 
 std::string axes_words(const Grid& grid) {
@@ -103,7 +104,7 @@ document::Document sweep_document(const store::Run& run) {
     out.summary = std::move(batch->sentence);
     out.sections.push_back(std::move(batch->section));
   }
-  document::Section fastest{"fastest", "Fastest level", {}};
+  document::Section fastest{.id = "fastest", .title = "Fastest level"};
   for (auto& map : sweep_winners(grid, layout)) fastest.items.push_back(std::move(map));
   add_warnings(run, fastest);
   if (!grid.cells.empty()) {
@@ -112,7 +113,7 @@ document::Document sweep_document(const store::Run& run) {
   }
   out.sections.push_back(std::move(fastest));
   if (std::any_of(grid.axes.begin(), grid.axes.end(), analysis::is_ordered))
-    out.sections.push_back({"crossings", "Crossings", {crossings_table(grid)}});
+    out.sections.push_back({.id = "crossings", .title = "Crossings", .items = {crossings_table(grid)}});
   for (auto& section : {sweep_lines(grid, layout), sweep_surfaces(grid, layout), sweep_time_and_memory(grid, layout),
                         sweep_meters(grid)})
     if (!section.items.empty()) out.sections.push_back(section);

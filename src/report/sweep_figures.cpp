@@ -55,11 +55,13 @@ struct Quantity {
 };
 
 Quantity speedup_quantity(const Grid& grid) {
-  return {"speedup over " + grid.reference,
-          {fmt::format("speedup over {}", grid.reference), "", true, document::Format::ratio},
-          1,
-          "In brackets: a speedup whose 99% interval does not exclude 1.",
-          [](const GridCell&, const std::string&, const CellLevel& level) {
+  return {.name = "speedup over " + grid.reference,
+          .scale = {.title = fmt::format("speedup over {}", grid.reference),
+                    .logarithmic = true,
+                    .format = document::Format::ratio},
+          .middle = 1,
+          .note = "In brackets: a speedup whose 99% interval does not exclude 1.",
+          .field = [](const GridCell&, const std::string&, const CellLevel& level) {
             document::SurfaceField field{.number = number_of(level.speedup, document::Format::ratio)};
             if (std::isfinite(level.speedup.value) && !is_resolved(level))
               field.label = fmt::format("({:.2f})", level.speedup.value);
@@ -68,11 +70,13 @@ Quantity speedup_quantity(const Grid& grid) {
 }
 
 Quantity memory_over_reference(const Grid& grid) {
-  return {"memory over " + grid.reference,
-          {fmt::format("peak memory as a multiple of {}'s", grid.reference), "", true, document::Format::ratio},
-          1,
-          "Peak of the private memory of a process in which the level was alone.",
-          [&grid](const GridCell& cell, const std::string&, const CellLevel& level) {
+  return {.name = "memory over " + grid.reference,
+          .scale = {.title = fmt::format("peak memory as a multiple of {}'s", grid.reference),
+                    .logarithmic = true,
+                    .format = document::Format::ratio},
+          .middle = 1,
+          .note = "Peak of the private memory of a process in which the level was alone.",
+          .field = [&grid](const GridCell& cell, const std::string&, const CellLevel& level) {
             const auto* reference = level_in(&cell, grid.reference);
             document::SurfaceField field{.number = {.format = document::Format::ratio}};
             if (level.peak_bytes && reference && reference->peak_bytes && *reference->peak_bytes > 0)
@@ -84,43 +88,44 @@ Quantity memory_over_reference(const Grid& grid) {
 std::vector<Quantity> quantities_of(const Grid& grid) {
   std::vector<Quantity> all;
   if (!grid.reference.empty()) all.push_back(speedup_quantity(grid));
-  all.push_back({"time of a sample",
-                 {"time of a sample", "", true, document::Format::seconds},
-                 std::nullopt,
-                 "",
-                 [](const GridCell& cell, const std::string&, const CellLevel& level) {
+  all.push_back({.name = "time of a sample",
+                 .scale = {.title = "time of a sample", .logarithmic = true, .format = document::Format::seconds},
+                 .middle = std::nullopt,
+                 .note = "",
+                 .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{.number = sample_time_of(cell, level)};
                  }});
-  all.push_back({"time of an iteration",
-                 {"time of an iteration", "", true, document::Format::seconds},
-                 std::nullopt,
-                 "",
-                 [](const GridCell&, const std::string&, const CellLevel& level) {
+  all.push_back({.name = "time of an iteration",
+                 .scale = {.title = "time of an iteration", .logarithmic = true, .format = document::Format::seconds},
+                 .middle = std::nullopt,
+                 .note = "",
+                 .field = [](const GridCell&, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{.number =
                                                      number_of(level.iteration_ms, document::Format::seconds, 1e-3)};
                  }});
-  all.push_back({"throughput",
-                 {"throughput", "samples/s", true, document::Format::digits},
-                 std::nullopt,
-                 "",
-                 [](const GridCell& cell, const std::string&, const CellLevel& level) {
-                   return document::SurfaceField{.number = throughput_of(cell, level)};
-                 }});
-  all.push_back({"peak memory",
-                 {"peak memory", "", true, document::Format::bytes},
-                 std::nullopt,
-                 "Peak of the private memory of a process in which the level was alone.",
-                 [](const GridCell&, const std::string&, const CellLevel& level) {
+  all.push_back(
+      {.name = "throughput",
+       .scale = {.title = "throughput", .unit = "samples/s", .logarithmic = true, .format = document::Format::digits},
+       .middle = std::nullopt,
+       .note = "",
+       .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
+         return document::SurfaceField{.number = throughput_of(cell, level)};
+       }});
+  all.push_back({.name = "peak memory",
+                 .scale = {.title = "peak memory", .logarithmic = true, .format = document::Format::bytes},
+                 .middle = std::nullopt,
+                 .note = "Peak of the private memory of a process in which the level was alone.",
+                 .field = [](const GridCell&, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{
                        .number = {.value = level.peak_bytes.value_or(stats::nan), .format = document::Format::bytes}};
                  }});
   if (!grid.reference.empty()) all.push_back(memory_over_reference(grid));
   for (const auto& meter : shown_meters())
-    all.push_back({meter.title,
-                   {meter.title, meter.unit, false, meter.format},
-                   std::nullopt,
-                   meter.note,
-                   [&meter](const GridCell&, const std::string&, const CellLevel& level) {
+    all.push_back({.name = meter.title,
+                   .scale = {.title = meter.title, .unit = meter.unit, .logarithmic = false, .format = meter.format},
+                   .middle = std::nullopt,
+                   .note = meter.note,
+                   .field = [&meter](const GridCell&, const std::string&, const CellLevel& level) {
                      document::SurfaceField field{.number = {.format = meter.format}};
                      const auto cell = meter_cell(level, meter);
                      if (const auto* number = std::get_if<document::Number>(&cell)) field.number = *number;
@@ -219,7 +224,7 @@ std::vector<document::HeatMap> sweep_winners(const Grid& grid, const SweepLayout
 }
 
 document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
-  document::Section section{"times", "Time of a sample", {}};
+  document::Section section{.id = "times", .title = "Time of a sample"};
   const auto* axis = layout.columns();
   if (!axis) return section;
   const bool numbers = analysis::is_ordered(*axis);
@@ -233,9 +238,9 @@ document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
     for (std::size_t r = 0; r < layout.row_count(); ++r) {
       document::Panel panel;
       if (const auto* rows = layout.rows()) panel.title = fmt::format("{} {}", rows->name, rows->values[r]);
-      panel.x = {axis->name, "", numbers};
+      panel.x = {.title = axis->name, .logarithmic = numbers};
       if (!numbers) panel.x.categories = axis->values;
-      panel.y = {"time of a sample", "", true, document::Format::seconds};
+      panel.y = {.title = "time of a sample", .logarithmic = true, .format = document::Format::seconds};
       for (const auto& name : grid.levels) {
         document::Line line;
         line.name = line.group = name;
@@ -259,7 +264,7 @@ document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
 }
 
 document::Section sweep_surfaces(const Grid& grid, const SweepLayout& layout) {
-  document::Section section{"surfaces", "Times, throughput, memory", {}};
+  document::Section section{.id = "surfaces", .title = "Times, throughput, memory"};
   bool first = true;
   for (const auto& quantity : quantities_of(grid)) {
     std::vector<document::Item> maps;

@@ -71,7 +71,10 @@ SameWork::SameWork(const analysis::Grid& grid, const SweepLayout& layout) : grid
     for (const auto& name : grid.levels)
       if (const auto* level = level_in(&cell, name);
           level && std::isfinite(level->iteration_ms.value) && level->peak_bytes)
-        group.places.push_back({name, &cell, sample_time_of(cell, *level).value, *level->peak_bytes});
+        group.places.push_back({.level = name,
+                                .cell = &cell,
+                                .sample_s = sample_time_of(cell, *level).value,
+                                .bytes = *level->peak_bytes});
   }
   for (auto& [key, group] : sorted)
     if (!group.places.empty()) groups_.push_back(std::move(group));
@@ -96,8 +99,8 @@ document::Panel SameWork::panel_of(const Group& group) const {
     if (layout_.is_chosen(i)) continue;
     panel.title += fmt::format("{}{} {}", panel.title.empty() ? "" : ", ", grid_.axes[i].name, group.at[i]);
   }
-  panel.x = {"time of a sample", "", true, document::Format::seconds};
-  panel.y = {"peak memory", "", true, document::Format::bytes};
+  panel.x = {.title = "time of a sample", .logarithmic = true, .format = document::Format::seconds};
+  panel.y = {.title = "peak memory", .logarithmic = true, .format = document::Format::bytes};
   for (const auto& name : grid_.levels) {
     std::vector<Place> own;
     for (const auto& place : group.places)
@@ -112,16 +115,17 @@ document::Panel SameWork::panel_of(const Group& group) const {
 }
 
 document::Table front_table(const analysis::Grid& grid, const SameWork& works) {
-  document::Table table{"front", "Where no other choice is both faster and smaller", {}, {}, {}};
+  document::Table table{.id = "front", .title = "Where no other choice is both faster and smaller"};
   for (const auto i : works.axes()) {
     const auto& axis = grid.axes[i];
-    table.columns.push_back(
-        {axis.name, axis.name, "", analysis::is_ordered(axis) ? document::Align::right : document::Align::left});
+    table.columns.push_back({.id = axis.name,
+                             .title = axis.name,
+                             .align = analysis::is_ordered(axis) ? document::Align::right : document::Align::left});
   }
-  table.columns.push_back({"level", "level", "", document::Align::left});
-  if (works.has_batches()) table.columns.push_back({"batch", "batch", ""});
-  table.columns.insert(table.columns.end(),
-                       {{"sample_time", "time of a sample", ""}, {"peak_memory", "peak memory", ""}});
+  table.columns.push_back({.id = "level", .title = "level", .align = document::Align::left});
+  if (works.has_batches()) table.columns.push_back({.id = "batch", .title = "batch"});
+  table.columns.insert(table.columns.end(), {{.id = "sample_time", .title = "time of a sample"},
+                                             {.id = "peak_memory", .title = "peak memory"}});
   for (const auto& group : works.groups())
     for (const auto& place : front_of(group.places)) {
       std::vector<document::Cell> row;
@@ -139,16 +143,16 @@ document::Table front_table(const analysis::Grid& grid, const SameWork& works) {
 }  // namespace
 
 document::Section sweep_time_and_memory(const analysis::Grid& grid, const SweepLayout& layout) {
-  document::Section section{"memory", "Time against memory", {}};
+  document::Section section{.id = "memory", .title = "Time against memory"};
   const SameWork works(grid, layout);
   if (works.groups().empty()) return section;
   for (const auto& map : layout.maps()) {
     const auto words = layout.words_of(map);
-    document::Figure figure{fmt::format("memory{}", section.items.size() + 1),
-                            "A point a level and batch" + (words.empty() ? "" : " (" + words + ")"),
-                            {},
-                            "To the left is faster, down is smaller. Dashed: the front, where no other point is both.",
-                            layout.choices_of(map)};
+    document::Figure figure{
+        .id = fmt::format("memory{}", section.items.size() + 1),
+        .title = "A point a level and batch" + (words.empty() ? "" : " (" + words + ")"),
+        .note = "To the left is faster, down is smaller. Dashed: the front, where no other point is both.",
+        .choices = layout.choices_of(map)};
     for (const auto& group : works.groups())
       if (layout.is_on(map, group.at)) figure.panels.push_back(works.panel_of(group));
     if (!figure.panels.empty()) section.items.push_back(std::move(figure));

@@ -20,32 +20,27 @@ constexpr std::array kShownMeters{
     ShownMeter{.which = core::Metric::cpu_utilisation,
                .id = "cpu_utilisation",
                .title = "processors used",
-               .unit = "",
                .format = document::Format::percent,
                .note = "Processor time over the time of the iterations and the threads that were asked for."},
     ShownMeter{.which = core::Metric::run_queue_wait,
                .id = "run_queue_wait",
                .title = "waiting for a processor",
-               .unit = "",
                .format = document::Format::seconds,
                .factor = 1e-3,
                .note = "Of one iteration, all threads together."},
     ShownMeter{.which = core::Metric::page_faults,
                .id = "page_faults",
                .title = "page faults of an iteration",
-               .unit = "",
                .format = document::Format::digits,
                .note = "Pages that the kernel gave or mapped."},
     ShownMeter{.which = core::Metric::disk_page_faults,
                .id = "disk_page_faults",
                .title = "page faults from disk of an iteration",
-               .unit = "",
                .format = document::Format::digits,
                .note = "Pages that had to be read from a disk."},
     ShownMeter{.which = core::Metric::switched_out,
                .id = "switched_out",
                .title = "times switched out in an iteration",
-               .unit = "",
                .format = document::Format::digits,
                .note = "Times that the kernel took a processor away."},
     ShownMeter{.which = core::Metric::energy,
@@ -64,7 +59,7 @@ struct MeterColumn {
 
 MeterColumn memory_column(const char* id, const char* title, std::optional<double> CellLevel::*bytes,
                           const char* why_not) {
-  return {{id, title, ""}, [bytes, why_not](const GridCell&, const CellLevel& level) -> document::Cell {
+  return {{.id = id, .title = title}, [bytes, why_not](const GridCell&, const CellLevel& level) -> document::Cell {
             if (!(level.*bytes)) return document::Absent{why_not};
             return document::Number{.value = *(level.*bytes), .format = document::Format::bytes};
           }};
@@ -72,11 +67,11 @@ MeterColumn memory_column(const char* id, const char* title, std::optional<doubl
 
 std::vector<MeterColumn> meter_columns() {
   std::vector<MeterColumn> all;
-  all.push_back({{"throughput", "throughput", "samples/s"}, [](const GridCell& cell, const CellLevel& level) {
-                   return document::Cell{throughput_of(cell, level)};
-                 }});
+  all.push_back(
+      {{.id = "throughput", .title = "throughput", .unit = "samples/s"},
+       [](const GridCell& cell, const CellLevel& level) { return document::Cell{throughput_of(cell, level)}; }});
   for (const auto& meter : kShownMeters)
-    all.push_back({{meter.id, meter.title, meter.unit},
+    all.push_back({{.id = meter.id, .title = meter.title, .unit = meter.unit},
                    [&meter](const GridCell&, const CellLevel& level) { return meter_cell(level, meter); }});
   const char* not_alone = "not in a process of its own at this point";
   all.push_back(memory_column("steady_memory", "steady memory", &CellLevel::steady_bytes, not_alone));
@@ -114,12 +109,12 @@ document::Cell meter_cell(const CellLevel& level, const ShownMeter& meter) {
 }
 
 document::Section sweep_meters(const analysis::Grid& grid) {
-  document::Section section{"meters", "Beside time", {}};
+  document::Section section{.id = "meters", .title = "Beside time"};
   std::vector<std::pair<const GridCell*, const CellLevel*>> shown;
-  document::Table table{"meters", "What a level takes beside time", {}, {}, {}};
-  table.columns.push_back({"point", "point", "", document::Align::left});
-  for (const auto& axis : grid.axes) table.columns.push_back({axis.name, axis.name, ""});
-  table.columns.push_back({"level", "level", "", document::Align::left});
+  document::Table table{.id = "meters", .title = "What a level takes beside time"};
+  table.columns.push_back({.id = "point", .title = "point", .align = document::Align::left});
+  for (const auto& axis : grid.axes) table.columns.push_back({.id = axis.name, .title = axis.name});
+  table.columns.push_back({.id = "level", .title = "level", .align = document::Align::left});
   for (const auto& cell : grid.cells)
     for (const auto& name : grid.levels) {
       const auto* level = level_in(&cell, name);

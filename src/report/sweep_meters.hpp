@@ -13,7 +13,7 @@ namespace strata::report {
 // A meter as people read it: its number is the metric's value times `factor`.
 struct ShownMeter {
   core::Metric which;
-  const char *id, *title, *unit;  // `unit`: where the format brings none
+  const char *id, *title, *unit = "";  // `unit`: where the format brings none
   document::Format format = document::Format::digits;
   double factor = 1;
   const char* note = "";

@@ -131,16 +131,16 @@ std::string sweep_error_rates() {
 }
 
 document::Table standings_table(const Grid& grid) {
-  document::Table table{"standings", "How far behind the fastest", {}, {}, {}};
-  table.columns = {{"level", "level", "", document::Align::left},
-                   {"points", "points", ""},
-                   {"alone", "alone the fastest", ""},
-                   {"open", "may be the fastest", ""},
-                   {"within", "within 10%", ""},
-                   {"between", "10 to 100% behind", ""},
-                   {"far", "over 100% behind", ""},
-                   {"unknown", "cannot tell", ""},
-                   {"without", "no number", ""}};
+  document::Table table{.id = "standings", .title = "How far behind the fastest"};
+  table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "points", .title = "points"},
+                   {.id = "alone", .title = "alone the fastest"},
+                   {.id = "open", .title = "may be the fastest"},
+                   {.id = "within", .title = "within 10%"},
+                   {.id = "between", .title = "10 to 100% behind"},
+                   {.id = "far", .title = "over 100% behind"},
+                   {.id = "unknown", .title = "cannot tell"},
+                   {.id = "without", .title = "no number"}};
   for (const auto& own : analysis::standings_of(grid))
     table.rows.push_back({own.level, count_of(own.points), count_of(own.alone), count_of(own.open),
                           count_of(own.within), count_of(own.between), count_of(own.far), count_of(own.unknown),
@@ -152,15 +152,16 @@ document::Table standings_table(const Grid& grid) {
 }
 
 document::Table crossings_table(const Grid& grid) {
-  document::Table table{"crossings", "Where one level takes over from another", {}, {}, {}};
+  document::Table table{.id = "crossings", .title = "Where one level takes over from another"};
   const bool one_line = grid.axes.size() < 2;
-  if (!one_line) table.columns.push_back({"line", "on the line", "", document::Align::left});
-  table.columns.insert(table.columns.end(), {{"axis", "along", "", document::Align::left},
-                                             {"before", "ahead", "", document::Align::left},
-                                             {"from", "up to", ""},
-                                             {"after", "then ahead", "", document::Align::left},
-                                             {"to", "from", ""},
-                                             {"fastest", "of the fastest", "", document::Align::left}});
+  if (!one_line) table.columns.push_back({.id = "line", .title = "on the line", .align = document::Align::left});
+  table.columns.insert(table.columns.end(),
+                       {{.id = "axis", .title = "along", .align = document::Align::left},
+                        {.id = "before", .title = "ahead", .align = document::Align::left},
+                        {.id = "from", .title = "up to"},
+                        {.id = "after", .title = "then ahead", .align = document::Align::left},
+                        {.id = "to", .title = "from"},
+                        {.id = "fastest", .title = "of the fastest", .align = document::Align::left}});
   for (const auto& crossing : analysis::crossings_of(grid)) {
     std::vector<document::Cell> row;
     if (!one_line) row.emplace_back(line_words(grid, crossing));

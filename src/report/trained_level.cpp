@@ -11,9 +11,18 @@ namespace {
 TrainedLevel trained_level(const store::Row& row, std::vector<store::Series> series) {
   const analysis::Learning learning(series);
   if (!row.judged && !series.empty())
-    return {&row, learning, "measured", "the run was cut off; ./strata resume goes on with it", std::move(series)};
-  if (row.state != "measured") return {&row, analysis::Learning({}), row.state, row.reason, std::move(series)};
-  return {&row, learning, row.state, "", std::move(series)};
+    return {.row = &row,
+            .learning = learning,
+            .state = "measured",
+            .reason = "the run was cut off; ./strata resume goes on with it",
+            .series = std::move(series)};
+  if (row.state != "measured")
+    return {.row = &row,
+            .learning = analysis::Learning({}),
+            .state = row.state,
+            .reason = row.reason,
+            .series = std::move(series)};
+  return {.row = &row, .learning = learning, .state = row.state, .reason = "", .series = std::move(series)};
 }
 
 // Of a row that stands for those of several shards: of all their repeats.
@@ -54,7 +63,7 @@ analysis::SizesByStep sizes_of(const TrainedLevel& level) {
 document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::Format format,
                            const std::string& why) {
   if (!spread) return document::Absent{why};
-  document::Number number{spread->mean, format};
+  document::Number number{.value = spread->mean, .format = format};
   if (spread->count > 1) {
     number.low = spread->low;
     number.high = spread->high;

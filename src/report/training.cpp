@@ -31,23 +31,27 @@ using document::Number;
 using Level = TrainedLevel;
 
 std::optional<Spread> scaled(std::optional<Spread> spread, double factor) {
-  if (spread) *spread = {spread->mean * factor, spread->low * factor, spread->high * factor, spread->count};
+  if (spread)
+    *spread = {.mean = spread->mean * factor,
+               .low = spread->low * factor,
+               .high = spread->high * factor,
+               .count = spread->count};
   return spread;
 }
 
 document::Table result_table(const std::vector<Level>& levels, const store::Case& run_case) {
-  document::Table table{"result", "Result", {}, {}, {}};
-  table.columns = {{"level", "level", "", document::Align::left},
-                   {"test_accuracy", "best accuracy", ""},
-                   {"at_epoch", "at epoch", ""},
-                   {"last_accuracy", "last accuracy", ""},
-                   {"test_loss", "last test loss", ""},
-                   {"step_time", "step", ""},
-                   {"speedup", "speedup", ""},
-                   {"samples_per_s", "images", "1/s"},
-                   {"epoch_seconds", "epoch", ""},
-                   {"cpu_utilisation", "processors used", ""},
-                   {"peak_memory", "peak memory", ""}};
+  document::Table table{.id = "result", .title = "Result"};
+  table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "test_accuracy", .title = "best accuracy"},
+                   {.id = "at_epoch", .title = "at epoch"},
+                   {.id = "last_accuracy", .title = "last accuracy"},
+                   {.id = "test_loss", .title = "last test loss"},
+                   {.id = "step_time", .title = "step"},
+                   {.id = "speedup", .title = "speedup"},
+                   {.id = "samples_per_s", .title = "images", .unit = "1/s"},
+                   {.id = "epoch_seconds", .title = "epoch"},
+                   {.id = "cpu_utilisation", .title = "processors used"},
+                   {.id = "peak_memory", .title = "peak memory"}};
   const Level* reference = reference_of(levels, run_case);
   for (const auto& level : levels) {
     const auto& row = *level.row;
@@ -65,7 +69,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
          spread_cell(learning.mean_of_all("samples_per_s"), Format::count),
          spread_cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
          spread_cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
-         peak ? Cell{Number{*peak, Format::bytes}} : Cell{Absent{}}});
+         peak ? Cell{Number{.value = *peak, .format = Format::bytes}} : Cell{Absent{}}});
   }
   table.note = fmt::format(
       "Means over repeats, with the least and the most of them. Speedup: the ratio of mean steps of one repeat, whose "
@@ -93,7 +97,10 @@ document::Line curve(const Level& level, const std::string& name, bool against_t
 
 document::Panel panel(const std::vector<Level>& levels, const std::string& title, const std::string& name,
                       const document::Axis& y, bool against_time) {
-  document::Panel out{title, against_time ? document::Axis{"training time", "s"} : document::Axis{"epoch", ""}, y, {}};
+  document::Panel out{
+      .title = title,
+      .x = against_time ? document::Axis{.title = "training time", .unit = "s"} : document::Axis{.title = "epoch"},
+      .y = y};
   if (against_time) out.x.format = Format::seconds;
   for (const auto& level : levels)
     if (auto line = curve(level, name, against_time); !line.x.empty()) out.lines.push_back(std::move(line));
@@ -101,10 +108,11 @@ document::Panel panel(const std::vector<Level>& levels, const std::string& title
 }
 
 document::Section curves(const std::vector<Level>& levels) {
-  const document::Axis accuracy{"accuracy", "", false, Format::percent}, loss{"loss", ""};
-  document::Section section{"curves", "How they learn", {}};
+  const document::Axis accuracy{.title = "accuracy", .logarithmic = false, .format = Format::percent},
+      loss{.title = "loss"};
+  document::Section section{.id = "curves", .title = "How they learn"};
   const auto add = [&](const char* id, const char* title, bool against_time) {
-    document::Figure figure{id, title, {}, "Lines are means over repeats, bands their range."};
+    document::Figure figure{.id = id, .title = title, .note = "Lines are means over repeats, bands their range."};
     figure.panels = {panel(levels, "test accuracy", "test_accuracy", accuracy, against_time),
                      panel(levels, "test loss", "test_loss", loss, against_time)};
     if (!against_time) {
@@ -120,18 +128,21 @@ document::Section curves(const std::vector<Level>& levels) {
 
 // What an epoch's turns took beside time. A meter that the machine lacks is a sentence, never a zero.
 document::Table meters(const std::vector<Level>& levels) {
-  document::Table table{"meters", "What an epoch takes", {{"level", "level", "", document::Align::left}}, {}, {}};
+  document::Table table{.id = "meters",
+                        .title = "What an epoch takes",
+                        .columns = {{.id = "level", .title = "level", .align = document::Align::left}}};
   struct Meter {
-    const char *name, *title, *unit;
+    const char *name, *title, *unit = "";
     Format format;
   };
-  const Meter all[] = {{"cpu_seconds", "processor time", "", Format::seconds},
-                       {"run_queue_wait_seconds", "waiting for a processor", "", Format::seconds},
-                       {"minor_faults", "page faults", "", Format::count},
-                       {"major_faults", "of them from disk", "", Format::count},
-                       {"switched_out", "times switched out", "", Format::count},
-                       {"peak_resident_bytes", "peak resident memory", "", Format::bytes},
-                       {"energy_joules", "energy", "J", Format::digits}};
+  const Meter all[] = {
+      {.name = "cpu_seconds", .title = "processor time", .format = Format::seconds},
+      {.name = "run_queue_wait_seconds", .title = "waiting for a processor", .format = Format::seconds},
+      {.name = "minor_faults", .title = "page faults", .format = Format::count},
+      {.name = "major_faults", .title = "of them from disk", .format = Format::count},
+      {.name = "switched_out", .title = "times switched out", .format = Format::count},
+      {.name = "peak_resident_bytes", .title = "peak resident memory", .format = Format::bytes},
+      {.name = "energy_joules", .title = "energy", .unit = "J", .format = Format::digits}};
   std::vector<std::string> missing;
   for (const auto& level : levels)
     if (level.measured()) table.rows.push_back({level.row->name()});
@@ -141,7 +152,7 @@ document::Table meters(const std::vector<Level>& levels) {
       missing.emplace_back(meter.title);
       continue;
     }
-    table.columns.push_back({meter.name, meter.title, meter.unit});
+    table.columns.push_back({.id = meter.name, .title = meter.title, .unit = meter.unit});
     auto row = table.rows.begin();
     for (const auto& level : levels)
       if (level.measured()) (row++)->push_back(spread_cell(level.learning.mean_of_all(meter.name), meter.format));
@@ -154,15 +165,16 @@ document::Table meters(const std::vector<Level>& levels) {
 }
 
 document::Section phases(const std::vector<Level>& levels) {
-  document::Table table{
-      "phases", "Where an epoch's time goes", {{"level", "level", "", document::Align::left}}, {}, {}};
+  document::Table table{.id = "phases",
+                        .title = "Where an epoch's time goes",
+                        .columns = {{.id = "level", .title = "level", .align = document::Align::left}}};
   const std::vector<std::pair<const char*, const char*>> per_epoch{{"input_wait_seconds", "waiting for images"},
                                                                    {"input_seconds", "gathering images"},
                                                                    {"step_seconds", "steps"},
                                                                    {"score_seconds", "scoring"}};
-  for (const auto& [name, title] : per_epoch) table.columns.push_back({name, title, ""});
+  for (const auto& [name, title] : per_epoch) table.columns.push_back({.id = name, .title = title});
   const std::vector<const char*> steps{"to_device", "forward", "loss", "backward", "update"};
-  for (const char* phase : steps) table.columns.push_back({phase, fmt::format("a step's {}", phase), ""});
+  for (const char* phase : steps) table.columns.push_back({.id = phase, .title = fmt::format("a step's {}", phase)});
   for (const auto& level : levels) {
     if (!level.measured()) continue;
     std::vector<Cell> row{level.row->name()};
@@ -170,36 +182,35 @@ document::Section phases(const std::vector<Level>& levels) {
       row.push_back(spread_cell(level.learning.mean_of_all(name), Format::seconds));
     for (const char* phase : steps) {
       const auto ms = number(level.row->info, fmt::format("phases.ms.{}", phase));
-      row.push_back(ms ? Cell{Number{*ms * 1e-3, Format::seconds}} : Cell{Absent{}});
+      row.push_back(ms ? Cell{Number{.value = *ms * 1e-3, .format = Format::seconds}} : Cell{Absent{}});
     }
     table.rows.push_back(std::move(row));
   }
   table.note =
       "Images are gathered by a thread of strata while the level works on the batch before. A step's phases are timed "
       "after the training, on a batch of the proof; a phase that a level cannot tell apart is empty.";
-  return {"phases", "Time", {table, meters(levels)}};
+  return {.id = "phases", .title = "Time", .items = {table, meters(levels)}};
 }
 
 document::Section proof(const std::vector<Level>& levels) {
-  document::Table table{"proof",
-                        "Equal work",
-                        {{"level", "level", "", document::Align::left},
-                         {"state", "state", "", document::Align::left},
-                         {"before", "before the first epoch", "", document::Align::left},
-                         {"in_the_middle", "steps and scores in the middle", ""},
-                         {"reason", "why", "", document::Align::left}},
-                        {},
-                        {}};
+  document::Table table{.id = "proof",
+                        .title = "Equal work",
+                        .columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                                    {.id = "state", .title = "state", .align = document::Align::left},
+                                    {.id = "before", .title = "before the first epoch", .align = document::Align::left},
+                                    {.id = "in_the_middle", .title = "steps and scores in the middle"},
+                                    {.id = "reason", .title = "why", .align = document::Align::left}}};
   for (const auto& level : levels) {
     const auto middle = number(level.row->proof, "in_the_middle.steps_and_scores");
     table.rows.push_back({level.row->name(), level.state, text(level.row->proof, "verdict"),
-                          middle ? Cell{Number{*middle, Format::count}} : Cell{Absent{}}, level.reason});
+                          middle ? Cell{Number{.value = *middle, .format = Format::count}} : Cell{Absent{}},
+                          level.reason});
   }
   table.note =
       "Before the first epoch a step of every level is proven against float64. At steps that are drawn, at the last "
       "one, "
       "and for the last score, eager repeats what the level did from the level's own state on the same images.";
-  return {"proof", "Proof", {table}};
+  return {.id = "proof", .title = "Proof", .items = {table}};
 }
 
 std::string range_in_words(const std::vector<double>& values) {
@@ -237,17 +248,17 @@ std::string summary(const std::vector<Level>& levels, const store::Case& run_cas
 
 // When each level found so many of the test images.
 document::Table time_to_accuracy(const std::vector<Level>& levels, double target) {
-  document::Table table{"time_to_accuracy", fmt::format("Time to {:g}% of test images", 100 * target), {}, {}, {}};
-  table.columns = {{"level", "level", "", document::Align::left},
-                   {"epoch", "epoch", ""},
-                   {"seconds", "training time", ""},
-                   {"never", "repeats that never did", ""}};
+  document::Table table{.id = "time_to_accuracy", .title = fmt::format("Time to {:g}% of test images", 100 * target)};
+  table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "epoch", .title = "epoch"},
+                   {.id = "seconds", .title = "training time"},
+                   {.id = "never", .title = "repeats that never did"}};
   for (const auto& level : levels) {
     if (!level.measured()) continue;
     const auto reached = level.learning.reached("test_accuracy", target);
     table.rows.push_back({level.row->name(), spread_cell(reached.epoch, Format::digits),
                           spread_cell(reached.seconds, Format::seconds),
-                          Number{static_cast<double>(reached.never), Format::count}});
+                          Number{.value = static_cast<double>(reached.never), .format = Format::count}});
   }
   table.note =
       "Of the repeats that did, to the end of the epoch in which they did; steps and waiting for images, no scoring.";
@@ -271,7 +282,7 @@ Margins margins_of(const store::Run& run) {
 }
 
 document::Section result_section(const std::vector<Level>& levels, const store::Case& run_case, const store::Run& run) {
-  document::Section result{"result", "Result", {result_table(levels, run_case)}};
+  document::Section result{.id = "result", .title = "Result", .items = {result_table(levels, run_case)}};
   for (const auto& level : levels)
     if (const int diverged = level.learning.diverged(); diverged > 0)
       result.items.push_back(

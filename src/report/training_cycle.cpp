@@ -44,17 +44,16 @@ constexpr CycleStep kCycleSteps[] = {{"prepare", "prepare", prepare_seconds},
                                      {"test", "test", mean_seconds<kScore>}};
 
 Cell count_cell(std::optional<double> value, Format format) {
-  return value ? Cell{document::Number{*value, format}} : Cell{document::Absent{}};
+  return value ? Cell{document::Number{.value = *value, .format = format}} : Cell{document::Absent{}};
 }
 
 document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
-  document::Table table{"life_cycle",
-                        "From code to test",
-                        {{"level", "level", "", document::Align::left}, {"lines", "lines to keep", ""}},
-                        {},
-                        {}};
-  for (const auto& step : kCycleSteps) table.columns.push_back({step.id, step.title, ""});
-  table.columns.push_back({"shipped", "to ship", ""});
+  document::Table table{.id = "life_cycle",
+                        .title = "From code to test",
+                        .columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                                    {.id = "lines", .title = "lines to keep"}}};
+  for (const auto& step : kCycleSteps) table.columns.push_back({.id = step.id, .title = step.title});
+  table.columns.push_back({.id = "shipped", .title = "to ship"});
   for (const auto& level : levels) {
     if (!level.measured()) continue;
     std::vector<Cell> row{level.row->name(), count_cell(number(level.row->info, "lines.total"), Format::count)};
@@ -96,20 +95,20 @@ std::string words_of_distance(double behind) {
 
 document::Table behind_table(const std::vector<TrainedLevel>& levels, const TrainedLevel& reference) {
   const auto name = reference.row->name();
-  document::Table table{"reference_behind", fmt::format("How far {} is behind the best", name), {}, {}, {}};
-  table.columns = {{"what", "what", "", document::Align::left},
-                   {"reference", name, ""},
-                   {"best", "best", ""},
-                   {"level", "level", "", document::Align::left},
-                   {"ratio", "ratio", ""},
-                   {"behind", "behind", "", document::Align::left}};
+  document::Table table{.id = "reference_behind", .title = fmt::format("How far {} is behind the best", name)};
+  table.columns = {{.id = "what", .title = "what", .align = document::Align::left},
+                   {.id = "reference", .title = name},
+                   {.id = "best", .title = "best"},
+                   {.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "ratio", .title = "ratio"},
+                   {.id = "behind", .title = "behind", .align = document::Align::left}};
   for (const auto& step : kCycleSteps) {
     const auto own = step.seconds(reference);
     const auto best = best_level(levels, step);
     if (!own || !best.level) continue;
-    table.rows.push_back({step.title, document::Number{*own, Format::seconds},
-                          document::Number{best.seconds, Format::seconds}, best.level->row->name(),
-                          document::Number{*own / best.seconds, Format::ratio},
+    table.rows.push_back({step.title, document::Number{.value = *own, .format = Format::seconds},
+                          document::Number{.value = best.seconds, .format = Format::seconds}, best.level->row->name(),
+                          document::Number{.value = *own / best.seconds, .format = Format::ratio},
                           words_of_distance(*own / best.seconds - 1)});
   }
   table.note =
@@ -121,7 +120,7 @@ document::Table behind_table(const std::vector<TrainedLevel>& levels, const Trai
 }  // namespace
 
 document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
-  document::Section section{"life_cycle", "From code to test", {}};
+  document::Section section{.id = "life_cycle", .title = "From code to test"};
   auto table = cycle_table(levels);
   if (table.rows.empty()) return section;
   section.items.push_back(std::move(table));

@@ -47,10 +47,11 @@ std::vector<std::string> level_names(const std::vector<SchemeTraining>& training
 }
 
 document::Table scheme_map(const std::vector<SchemeTraining>& trainings) {
-  document::Table table{
-      "initialisations", "What becomes of each scheme", {{"scheme", "begins with", "", document::Align::left}}, {}, {}};
+  document::Table table{.id = "initialisations",
+                        .title = "What becomes of each scheme",
+                        .columns = {{.id = "scheme", .title = "begins with", .align = document::Align::left}}};
   const auto names = level_names(trainings);
-  for (const auto& name : names) table.columns.push_back({name, name, "", document::Align::left});
+  for (const auto& name : names) table.columns.push_back({.id = name, .title = name, .align = document::Align::left});
   for (const auto& training : trainings) {
     std::vector<document::Cell> row{training.scheme()};
     for (const auto& name : names) {
@@ -70,17 +71,20 @@ document::Table scheme_map(const std::vector<SchemeTraining>& trainings) {
 }
 
 document::Table scheme_details(const std::vector<SchemeTraining>& trainings) {
-  document::Table table{"first_seen", "Where it is seen first", {}, {}, {}};
-  table.columns = {{"scheme", "begins with", "", document::Align::left}, {"level", "level", "", document::Align::left},
-                   {"outcome", "outcome", "", document::Align::left},    {"step", "step", ""},
-                   {"layer", "layer", "", document::Align::left},        {"what", "what", "", document::Align::left}};
+  document::Table table{.id = "first_seen", .title = "Where it is seen first"};
+  table.columns = {{.id = "scheme", .title = "begins with", .align = document::Align::left},
+                   {.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "outcome", .title = "outcome", .align = document::Align::left},
+                   {.id = "step", .title = "step"},
+                   {.id = "layer", .title = "layer", .align = document::Align::left},
+                   {.id = "what", .title = "what", .align = document::Align::left}};
   for (const auto& training : trainings)
     for (const auto& level : training.levels) {
       const auto fate = fate_of(training, level);
       if (!fate || (fate->words.empty() && fate->fate == Fate::learns)) continue;
-      const auto step =
-          fate->step ? document::Cell{document::Number{static_cast<double>(*fate->step), document::Format::count}}
-                     : document::Cell{document::Absent{}};
+      const auto step = fate->step ? document::Cell{document::Number{.value = static_cast<double>(*fate->step),
+                                                                     .format = document::Format::count}}
+                                   : document::Cell{document::Absent{}};
       table.rows.push_back(
           {training.scheme(), level.row->name(), outcome_words(*fate), step, fate->layer,
            fate->words.empty() ? "no layer's signal vanished or exploded in the steps looked at" : fate->words});
@@ -102,7 +106,7 @@ std::string exceptions(const std::string& scheme, const std::map<Fate, std::vect
 }  // namespace
 
 document::Section initialisations(const std::vector<SchemeTraining>& trainings) {
-  document::Section section{"initialisations", "Initialisations", {scheme_map(trainings)}};
+  document::Section section{.id = "initialisations", .title = "Initialisations", .items = {scheme_map(trainings)}};
   if (auto details = scheme_details(trainings); !details.rows.empty()) section.items.push_back(std::move(details));
   return section;
 }

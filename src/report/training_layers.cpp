@@ -22,7 +22,7 @@ document::HeatMap map_of(const char* id, const char* title, const std::string& l
   map.title = title;
   map.row_title = "layer";
   map.column_title = "step";
-  map.scale = {fmt::format("root mean square, {}", level), "", true};
+  map.scale = {.title = fmt::format("root mean square, {}", level), .logarithmic = true};
   const auto every = (steps.size() + kMostColumns - 1) / kMostColumns;
   std::vector<const std::vector<LayerSize>*> columns;
   std::size_t place = 0;
@@ -64,7 +64,7 @@ void add_troubles(document::Section& section, const std::string& level, const Si
 }  // namespace
 
 std::optional<document::Section> layers_section(const std::vector<TrainedLevel>& levels, const core::Recipe& recipe) {
-  document::Section section{"layers", "Layers", {}};
+  document::Section section{.id = "layers", .title = "Layers"};
   std::vector<document::HeatMap> maps;
   for (const auto& level : levels) {
     if (!level.measured()) continue;

@@ -18,7 +18,7 @@ Convergence convergence_of(const analysis::Learner& learner, double target) {
 
 document::Cell epochs_cell(double value, const char* why) {
   if (!std::isfinite(value)) return document::Absent{why};
-  return document::Number{value, document::Format::digits};
+  return document::Number{.value = value, .format = document::Format::digits};
 }
 
 bool has_enough_runs(const Convergence& convergence) {
@@ -40,7 +40,7 @@ std::string words_by_rule(const Convergence& reference, const Convergence& level
 
 document::Section mlperf_rule(const analysis::Learner& reference, const std::vector<analysis::Learner>& others,
                               double target) {
-  document::Section section{"rule", "MLPerf's check of convergence", {}};
+  document::Section section{.id = "rule", .title = "MLPerf's check of convergence"};
   const auto own = convergence_of(reference, target);
   if (!has_enough_runs(own) || own.never > 0) {
     section.items.push_back(document::Text{
@@ -50,18 +50,19 @@ document::Section mlperf_rule(const analysis::Learner& reference, const std::vec
         document::Text::Kind::warning});
     return section;
   }
-  document::Table table{"mlperf", fmt::format("Epochs to {:g}% of test images", 100 * target), {}, {}, {}};
-  table.columns = {{"level", "level", "", document::Align::left},
-                   {"repeats", "repeats", ""},
-                   {"epochs", "epochs", ""},
-                   {"fewest", "fewest allowed", ""},
-                   {"fewest_of_reference", "fewest the reference may take", ""},
-                   {"verdict", "verdict", "", document::Align::left}};
+  document::Table table{.id = "mlperf", .title = fmt::format("Epochs to {:g}% of test images", 100 * target)};
+  table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "repeats", .title = "repeats"},
+                   {.id = "epochs", .title = "epochs"},
+                   {.id = "fewest", .title = "fewest allowed"},
+                   {.id = "fewest_of_reference", .title = "fewest the reference may take"},
+                   {.id = "verdict", .title = "verdict", .align = document::Align::left}};
   for (const auto& other : others) {
     const auto level = convergence_of(other, target);
     const bool judged = has_enough_runs(level);
     const double none = std::nan("");
-    table.rows.push_back({other.name, document::Number{static_cast<double>(level.runs), document::Format::count},
+    table.rows.push_back({other.name,
+                          document::Number{.value = static_cast<double>(level.runs), .format = document::Format::count},
                           epochs_cell(judged ? level.mean : none, judged ? "does not converge" : "too few repeats"),
                           epochs_cell(judged ? stats::fewest_epochs(own, level.kept()) : none, "too few repeats"),
                           epochs_cell(judged ? stats::fewest_epochs(level, own.kept()) : none,

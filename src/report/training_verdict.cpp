@@ -15,7 +15,7 @@ using analysis::Judged;
 using stats::Likeness;
 
 document::Cell difference_cell(const stats::PairedTest& test) {
-  document::Number number{test.mean, document::Format::digits};
+  document::Number number{.value = test.mean, .format = document::Format::digits};
   if (std::isfinite(test.half95)) {
     number.low = test.mean - test.half95;
     number.high = test.mean + test.half95;
@@ -47,21 +47,21 @@ Judged in_points(Judged judged) {
 
 document::Section verdicts(const Learner& reference, const std::vector<Learner>& others, const Margins& margins,
                            double test_images) {
-  document::Section section{"verdict", fmt::format("Does it learn as {} does?", reference.name), {}};
+  document::Section section{.id = "verdict", .title = fmt::format("Does it learn as {} does?", reference.name)};
   const auto accuracy = analysis::judge_accuracy(reference, others, margins.accuracy, test_images);
   const auto loss = analysis::judge_loss(reference, others, margins.loss);
   if (accuracy.empty()) return section;
-  document::Table table{"verdicts", "Verdicts", {}, {}, {}};
-  table.columns = {{"level", "level", "", document::Align::left},
-                   {"repeats", "repeats", ""},
-                   {"accuracy_difference", "test accuracy", "percentage points"},
-                   {"accuracy_verdict", "verdict", "", document::Align::left},
-                   {"loss_difference", "test loss", ""},
-                   {"loss_verdict", "verdict", "", document::Align::left}};
+  document::Table table{.id = "verdicts", .title = "Verdicts"};
+  table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "repeats", .title = "repeats"},
+                   {.id = "accuracy_difference", .title = "test accuracy", .unit = "percentage points"},
+                   {.id = "accuracy_verdict", .title = "verdict", .align = document::Align::left},
+                   {.id = "loss_difference", .title = "test loss"},
+                   {.id = "loss_verdict", .title = "verdict", .align = document::Align::left}};
   for (const auto& one : accuracy) {
-    std::vector<document::Cell> row{one.name,
-                                    document::Number{static_cast<double>(one.test.repeats), document::Format::count},
-                                    difference_cell(in_points(one).test), words_of(one, margins.accuracy)};
+    std::vector<document::Cell> row{
+        one.name, document::Number{.value = static_cast<double>(one.test.repeats), .format = document::Format::count},
+        difference_cell(in_points(one).test), words_of(one, margins.accuracy)};
     const auto other = std::find_if(loss.begin(), loss.end(), [&](const Judged& two) { return two.name == one.name; });
     if (other != loss.end()) {
       row.push_back(difference_cell(other->test));

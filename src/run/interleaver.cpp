@@ -81,7 +81,11 @@ Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   executor.resume();
   const double asked = clock_();
   const auto came = STRATA_TRY(executor.measure(turn));
-  const Taken taken{turn.restart, turn.round, turn.position, clock_() - asked, came};
+  const Taken taken{.restart = turn.restart,
+                    .round = turn.round,
+                    .position = turn.position,
+                    .seconds = clock_() - asked,
+                    .came = came};
   if (executor.active()) executor.pause();
   if (came == Came::block) STRATA_TRY(sink_.block(executor, taken));
   rounds_.add(taken);
@@ -107,7 +111,7 @@ Result<void> Interleaver::play_rounds(int number, stats::Random& random) {
     int position = 0;
     for (const int index : schedule.next()) {
       if (up_.size() != scheduled || interrupted()) break;  // the rest of this round has lost its pairs
-      const Turn turn{number, round, position++, random};
+      const Turn turn{.restart = number, .round = round, .position = position++, .random = random};
       STRATA_TRY(take_turn(*up_[static_cast<std::size_t>(index)], turn));
     }
     STRATA_TRY(sink_.round_ended(number, round));

@@ -16,13 +16,18 @@ double within_t(const Evidence& evidence) {
 // Student's t for the part that is estimated, the normal for the part that is taken as known.
 HalfWidth with_known(const Evidence& evidence, double sigma, Basis basis) {
   const double between = evidence.processes * sigma * sigma, t = within_t(evidence);
-  return {std::sqrt(t * t * evidence.within + z99 * z99 * between), std::sqrt(evidence.within + between), z95_one_sided,
-          basis};
+  return {.width = std::sqrt(t * t * evidence.within + z99 * z99 * between),
+          .standard_error = std::sqrt(evidence.within + between),
+          .one_sided_95 = z95_one_sided,
+          .basis = basis};
 }
 
 HalfWidth with_scatter(const Evidence& evidence) {
   const double df = evidence.restarts - 1, error = std::sqrt(evidence.seen);
-  return {student_t_quantile(0.995, df) * error, error, student_t_quantile(0.95, df), Basis::restarts};
+  return {.width = student_t_quantile(0.995, df) * error,
+          .standard_error = error,
+          .one_sided_95 = student_t_quantile(0.95, df),
+          .basis = Basis::restarts};
 }
 
 // Earlier restarts count in full while a scatter of at least this run's is to be expected of them so often.
@@ -38,7 +43,10 @@ HalfWidth with_learned(const Evidence& evidence) {
   const double df = earlier_df + own_df;
   const double variance = (earlier_df * evidence.learned + own_df * evidence.seen) / df;
   const double error = std::sqrt(std::isnan(evidence.within) ? variance : std::max(variance, evidence.within));
-  return {student_t_quantile(0.995, df) * error, error, student_t_quantile(0.95, df), Basis::learned};
+  return {.width = student_t_quantile(0.995, df) * error,
+          .standard_error = error,
+          .one_sided_95 = student_t_quantile(0.95, df),
+          .basis = Basis::learned};
 }
 
 }  // namespace

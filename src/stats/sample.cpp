@@ -92,7 +92,7 @@ double robust_sd(std::span<const double> sample) {
 TrimmedMean trimmed_mean(std::span<const double> sample) {
   const std::vector<double> values = sorted(sample);
   const std::size_t n = values.size(), cut = n / 5, kept = n - 2 * cut;
-  if (n == 0) return {nan, nan, 0, 0};
+  if (n == 0) return {.value = nan, .standard_error = nan, .count = 0, .kept = 0};
   double sum = 0, winsorised_sum = 0, squares = 0;
   const auto winsorised = [&](std::size_t i) { return values[std::clamp(i, cut, n - cut - 1)]; };
   for (std::size_t i = cut; i < n - cut; ++i) sum += values[i];
@@ -100,13 +100,17 @@ TrimmedMean trimmed_mean(std::span<const double> sample) {
   const double centre = winsorised_sum / static_cast<double>(n);
   for (std::size_t i = 0; i < n; ++i) squares += (winsorised(i) - centre) * (winsorised(i) - centre);
   const double h = static_cast<double>(kept);
-  return {sum / h, n < 2 ? nan : std::sqrt(squares / (h * (h - 1))), n, kept};
+  return {
+      .value = sum / h, .standard_error = n < 2 ? nan : std::sqrt(squares / (h * (h - 1))), .count = n, .kept = kept};
 }
 
 Summary summarise(std::span<const double> sample) {
   const std::vector<double> values = sorted(sample);
-  return {quantile_of_sorted(values, 0.5), quantile_of_sorted(values, 0.9), quantile_of_sorted(values, 0.99),
-          values.empty() ? nan : values.front(), values.size()};
+  return {.median = quantile_of_sorted(values, 0.5),
+          .p90 = quantile_of_sorted(values, 0.9),
+          .p99 = quantile_of_sorted(values, 0.99),
+          .min = values.empty() ? nan : values.front(),
+          .count = values.size()};
 }
 
 Histogram histogram(std::span<const double> sample, int most_bars) {

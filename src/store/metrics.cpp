@@ -79,7 +79,7 @@ Result<std::vector<Metric>> Store::metrics(const std::string& run_id) const {
 
 Result<std::vector<std::string>> Store::runs_without_metrics() const {
   Statement ask(handle(),
-                "SELECT run_id FROM runs WHERE EXISTS(SELECT 1 FROM run_cases c WHERE c.run_id=runs.run_id AND "
+                "SELECT run_id FROM runs WHERE EXISTS(SELECT 1 FROM run_cases c WHERE c.run_id = runs.run_id AND "
                 "c.metrics_version<?) ORDER BY started, rowid");
   ask.bind(core::kMetricsVersion);
   std::vector<std::string> ids;
@@ -123,7 +123,7 @@ Result<std::vector<Series>> Store::series(std::int64_t row_id) const {
   ask.bind(row_id);
   std::vector<Series> all;
   while (ask.step()) {
-    Series one{ask.text(), ask.text(), ask.text(), {}, {}};
+    Series one{.name = ask.text(), .unit = ask.text(), .axis = ask.text()};
     one.repeat = static_cast<int>(ask.integer(0, most_repeats));
     const auto position = ask.integer();
     const auto value = ask.optional_real(-kAnyNumber, kAnyNumber);

@@ -26,7 +26,7 @@ fs::path about_file(const fs::path& folder, const std::string& prefix) {
 }
 
 tl::unexpected<Failure> failed(const Error& error) {
-  return tl::unexpected(Failure{State::failed, error.what, error.hint, ""});
+  return tl::unexpected(Failure{.state = State::failed, .what = error.what, .hint = error.hint});
 }
 
 // A state without its optimiser, by the names of PyTorch's state_dict.

@@ -38,15 +38,15 @@ std::vector<std::uint8_t> images_of(const data::Dataset& set, const data::Split&
 Result<void> write_split(const fs::path& path, const std::vector<std::uint8_t>& images, const data::Split& split,
                          std::int64_t count, const data::Shape& shape) {
   return write_safetensors(path, {{"images",
-                                   {"U8",
-                                    {count, shape.channels, shape.height, shape.width},
-                                    reinterpret_cast<const std::byte*>(images.data()),
-                                    images.size()}},
+                                   {.dtype = "U8",
+                                    .shape = {count, shape.channels, shape.height, shape.width},
+                                    .data = reinterpret_cast<const std::byte*>(images.data()),
+                                    .bytes = images.size()}},
                                   {"labels",
-                                   {"I64",
-                                    {count},
-                                    reinterpret_cast<const std::byte*>(split.labels.data()),
-                                    static_cast<std::size_t>(count) * sizeof(std::int64_t)}}});
+                                   {.dtype = "I64",
+                                    .shape = {count},
+                                    .data = reinterpret_cast<const std::byte*>(split.labels.data()),
+                                    .bytes = static_cast<std::size_t>(count) * sizeof(std::int64_t)}}});
 }
 
 // Of all pixels of a channel, as shares of 255.

@@ -30,14 +30,16 @@ Result<void> write_moved(const fs::path& path, const SafeTensors& state) {
     auto& values = held.emplace_back(static_cast<std::size_t>(tensor.elements()));
     std::memcpy(values.data(), tensor.data, tensor.bytes);
     for (float& value : values) value *= random.below(2) == 0 ? 1 + 0x1p-23F : 1 - 0x1p-23F;
-    tensors.emplace_back(
-        name, TensorView{"F32", tensor.shape, reinterpret_cast<const std::byte*>(values.data()), tensor.bytes});
+    tensors.emplace_back(name, TensorView{.dtype = "F32",
+                                          .shape = tensor.shape,
+                                          .data = reinterpret_cast<const std::byte*>(values.data()),
+                                          .bytes = tensor.bytes});
   }
   return write_safetensors(path, tensors);
 }
 
 Failure broken(const Error& error) {
-  return {State::failed, error.what, error.hint, ""};
+  return {.state = State::failed, .what = error.what, .hint = error.hint};
 }
 
 }  // namespace

@@ -183,9 +183,11 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
     if (first >= epochs_ || (kept && kept->diverged)) continue;
     point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, participant.name()),
                            -1);
-    seats.push_back({i, Learner(participant, repeat),
-                     places_to_prove(point_.setting.order_seed, repeat, i, epochs_, steps_, plan_.proofs), first,
-                     false});
+    seats.push_back({.level = i,
+                     .learner = Learner(participant, repeat),
+                     .places = places_to_prove(point_.setting.order_seed, repeat, i, epochs_, steps_, plan_.proofs),
+                     .first_epoch = first,
+                     .out = false});
     const Start from =
         kept ? Start{.state = kept->path, .step = steps_ * first, .seed = {}}
              : Start{.state = initial_[static_cast<std::size_t>(repeat)], .step = 0, .seed = question().seed + repeat};
@@ -247,7 +249,7 @@ void CaseTraining::judge(Seat& seat, const proof::OutputVerdict& verdict, const 
   if (verdict.equal_work())
     ++proofs_[seat.level];
   else
-    leave(seat, {State::unequal, fmt::format("{}: {}", when, verdict.reason), "", ""});
+    leave(seat, {.state = State::unequal, .what = fmt::format("{}: {}", when, verdict.reason)});
 }
 
 // The first step of the training from `step` on at which layers are looked at.
@@ -340,7 +342,12 @@ Result<void> CaseTraining::store_epoch(const Participant& participant, int repea
                                        const EpochResult& result) {
   std::vector<store::Series> all;
   const auto add = [&](const std::string& name, double value) {
-    all.push_back({name, unit_of(name), "epoch", {epoch + 1}, {value}, repeat});
+    all.push_back({.name = name,
+                   .unit = unit_of(name),
+                   .axis = "epoch",
+                   .positions = {epoch + 1},
+                   .values = {value},
+                   .repeat = repeat});
   };
   for (const auto& [name, value] : result.values) add(name, value);
   if (result.diverged) add("diverged_at", static_cast<double>(result.diverged_at + 1));
@@ -409,9 +416,10 @@ Result<measure::Outcome> CaseTraining::finish() {
       participant.row.reason.clear();
       participant.row.judged = true;
     } else if (participant.active) {
-      participant.drop({State::failed,
-                        interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
-                        "./strata resume " + point_.setting.run_id + " continues", ""});
+      participant.drop(
+          {.state = State::failed,
+           .what = interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
+           .hint = "./strata resume " + point_.setting.run_id + " continues"});
     }
     if (!participant.row.proof.is_object()) participant.row.proof = nlohmann::json::object();
     participant.row.proof["in_the_middle"] = {{"steps_and_scores", proofs_[i]}, {"by", referee_ ? "eager" : ""}};

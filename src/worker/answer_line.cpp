@@ -54,7 +54,7 @@ tl::expected<AnswerLine, std::string> parse_answer_line(std::string_view line, s
   } else if (code == "bad_request") {
     what = fmt::format("the level refused {} as a bad request: {}", op, what);
   }
-  Failure failure{failure_state(code), std::move(what), text_field(answer, "hint"), ""};
+  Failure failure{.state = failure_state(code), .what = std::move(what), .hint = text_field(answer, "hint")};
   return AnswerLine{std::move(answer), std::move(failure)};
 }
 

@@ -28,7 +28,7 @@ bool is_debug(std::string type) {
 }  // namespace
 
 Failure broken_answer(const outside::Fields& fields) {
-  return {State::failed, fields.error()->what, fields.error()->hint, ""};
+  return {.state = State::failed, .what = fields.error()->what, .hint = fields.error()->hint};
 }
 
 tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
@@ -36,10 +36,10 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
   Hello hello;
   hello.api = static_cast<int>(read.integer("api", 0, 1'000'000));
   if (!read.error() && hello.api != protocol_api) {  // first: another version may well have other fields
-    return tl::unexpected(
-        Failure{State::unavailable,
-                fmt::format("the level speaks protocol version {}; this strata speaks {}", hello.api, protocol_api),
-                hello.api > protocol_api ? "use a newer strata" : how_to_upgrade, ""});
+    return tl::unexpected(Failure{
+        .state = State::unavailable,
+        .what = fmt::format("the level speaks protocol version {}; this strata speaks {}", hello.api, protocol_api),
+        .hint = hello.api > protocol_api ? "use a newer strata" : how_to_upgrade});
   }
   hello.level = read.text("level");
   hello.language = read.text("language");
@@ -63,10 +63,10 @@ tl::expected<Hello, Failure> read_hello(const Json& answer, bool allow_debug) {
     return tl::unexpected(broken_answer(read.error() ? read : build));
   }
   if (is_debug(hello.build_type) && !allow_debug) {
-    return tl::unexpected(
-        Failure{State::unavailable,
-                fmt::format("the level is a \"{}\" build, whose times mean nothing", printable(hello.build_type, 40)),
-                "build it as release, or pass --allow-debug to measure it all the same", ""});
+    return tl::unexpected(Failure{
+        .state = State::unavailable,
+        .what = fmt::format("the level is a \"{}\" build, whose times mean nothing", printable(hello.build_type, 40)),
+        .hint = "build it as release, or pass --allow-debug to measure it all the same"});
   }
   return hello;
 }

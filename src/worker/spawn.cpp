@@ -79,7 +79,7 @@ struct Prepared {
 };
 
 Failure cannot_start(State state, std::string what, std::string hint) {
-  return {state, std::move(what), std::move(hint), ""};
+  return {.state = state, .what = std::move(what), .hint = std::move(hint)};
 }
 
 // Where a program named without a slash lies; as named otherwise. Empty: nowhere.

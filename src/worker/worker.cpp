@@ -65,7 +65,8 @@ tl::expected<std::unique_ptr<Worker>, Failure> Worker::start(const Launch& launc
 // Ends the worker: its stream can no longer be trusted. The log is read after the end, when all of it is there.
 Failure Worker::broken(State state, std::string what, std::string hint) {
   process_->kill_and_reap();
-  failure_ = Failure{state, std::move(what), std::move(hint), process_->log_tail(tail_lines)};
+  failure_ = Failure{
+      .state = state, .what = std::move(what), .hint = std::move(hint), .log_tail = process_->log_tail(tail_lines)};
   return *failure_;
 }
 
@@ -328,7 +329,7 @@ void Worker::end() {
   }
   process_->kill_and_reap();
   if (!failure_) {
-    failure_ = Failure{State::failed, "the worker was ended", "", ""};
+    failure_ = Failure{.state = State::failed, .what = "the worker was ended"};
   }
 }
 
@@ -353,10 +354,10 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
     }
     if (finished.stdout_text.size() + process.pending().size() > longest_line_bytes) {
       process.kill_and_reap();
-      return tl::unexpected(Failure{
-          State::failed,
-          fmt::format("{} wrote more than {} MiB to its standard output", launch.argv[0], longest_line_bytes >> 20), "",
-          process.log_tail(tail_lines)});
+      return tl::unexpected(Failure{.state = State::failed,
+                                    .what = fmt::format("{} wrote more than {} MiB to its standard output",
+                                                        launch.argv[0], longest_line_bytes >> 20),
+                                    .log_tail = process.log_tail(tail_lines)});
     }
   }
   finished.stdout_text += process.pending();
@@ -366,7 +367,7 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
   process.kill_and_reap();
   finished.log_tail = process.log_tail(tail_lines);
   if (wait == Wait::interrupted) {
-    return tl::unexpected(Failure{State::failed, "interrupted", "", finished.log_tail});
+    return tl::unexpected(Failure{.state = State::failed, .what = "interrupted", .log_tail = finished.log_tail});
   }
   finished.timed_out = wait == Wait::timed_out;
   finished.exit_code = process.exited()->code;

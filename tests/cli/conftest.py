@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,13 @@ import preloaded  # noqa: E402
 from preloaded import pytest_configure  # noqa: E402, F401
 
 MODEL = str(ROOT / "examples" / "tiny_mlp.py") + ":build"
+# a network of images of any size, as a file
+IMAGES = """import torch
+
+def build():
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(4, 2))
+    return net.eval(), torch.rand(2, 3, 12, 12)
+"""
 
 
 class Strata:
@@ -150,9 +158,46 @@ def cache(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def program(cache):
+    from generated import mnist_program
+
+    return mnist_program(cache)
+
+
+@pytest.fixture(scope="session")
+def trainer(cache):
+    from generated import residual_trainer
+
+    return residual_trainer(cache)
+
+
 @pytest.fixture
 def strata(tmp_path, cache):
     return Strata(tmp_path / "place with spaces", cache)
+
+
+@pytest.fixture
+def grid_program(strata):
+    """A folder with two levels and a network of images."""
+    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    strata.level("plain", rank=1)
+    strata.level("quick", **samples(100_000))
+    return strata
+
+
+def samples(
+    median_ns: int, *, jitter: float = 0.01, seed: int = 1, restart: float = 0.0
+) -> dict[str, Any]:
+    """The field of a fake level's script that says how long its iterations take."""
+    return {"samples": {"median_ns": median_ns, "jitter": jitter, "seed": seed, "restart": restart}}
+
+
+def rows_by_name(result: dict) -> dict[str, dict]:
+    return {
+        row["level"] + ("" if row["variant"] == "default" else "@" + row["variant"]): row
+        for row in result["cases"][0]["rows"]
+    }
 
 
 def rows_of(result: dict) -> dict[str, dict]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import MODEL, ROOT, rows_of
+from conftest import MODEL, ROOT, rows_of, samples
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
 import store_damage
@@ -27,10 +27,6 @@ def hogs():
     for hog in running:
         hog.kill()
         hog.wait()
-
-
-def samples(median_ns: int, **more) -> dict:
-    return {"samples": {"median_ns": median_ns, "jitter": 0.01, "seed": 1, "restart": 0.0} | more}
 
 
 def arguments(strata, *levels: str) -> list[str]:

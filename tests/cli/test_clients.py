@@ -9,11 +9,7 @@ import io
 import json
 
 import pytest
-from conftest import MODEL, rows_of
-
-
-def samples(median_ns: int, seed: int = 1, jitter: float = 0.01) -> dict:
-    return {"samples": {"median_ns": median_ns, "jitter": jitter, "seed": seed, "restart": 0.0}}
+from conftest import MODEL, rows_of, samples
 
 
 def points_of(row: dict) -> dict[tuple[int, str], dict]:

@@ -5,138 +5,80 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
-from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from test_plan import IMAGES
-from test_train import Training
+from training_program import Training
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
+from cluster_commands import GRID, ask, points_of, send, shown, status
 from fake_slurm import FakeSlurm
 
-GRID = (
-    "net.py:build",
-    "--levels",
-    "plain,quick",
-    "--threads",
-    "1",
-    "--batch",
-    "1,2",
-    "--size",
-    "8,10",
-    "--restarts",
-    "3",
-    "--point-time",
-    "1s",
-)
 POINTS = {(batch, size) for batch in ("1", "2") for size in ("8", "10")}
 
 
 @pytest.fixture
-def place(strata):
-    """A folder with two levels and a network of images."""
-    (strata.folder / "net.py").write_text(IMAGES, encoding="utf-8")
-    strata.level("plain", rank=1)
-    strata.level("quick", samples={"median_ns": 100_000, "jitter": 0.01, "seed": 1, "restart": 0.0})
-    return strata
-
-
-@pytest.fixture
-def slurm(place, tmp_path):
+def slurm(grid_program, tmp_path):
     fake = FakeSlurm(tmp_path / "slurm")
-    place.environment["PATH"] = fake.path
+    grid_program.environment["PATH"] = fake.path
     return fake
 
 
-def shard(place, which: str, *more: str):
-    return place.run("sweep", *GRID, "--shard", which, "--store", str(place.store), *more)
-
-
-def send(place, *more: str, folder: str = "shared folder", grid: tuple[str, ...] = GRID):
-    return place.run("sweep", *grid, "--on", "slurm", "--folder", folder, *more)
-
-
-def status(place, folder: str = "shared folder") -> dict:
-    return json.loads(place.run("status", folder, "--format", "json").stdout)
-
-
-def states(place) -> list[str]:
-    return [one["state"] for one in status(place)["shards"]]
-
-
-def shown(place, store: Path, run: str = "last") -> tuple[dict, dict[str, dict], str]:
-    """The document of a stored run, its items by id, and its sentences."""
-    done = place.run("show", run, "--store", str(store), "--format", "json")
-    document = json.loads(done.stdout)
-    items = [item for section in document["sections"] for item in section["items"]]
-    return (
-        document,
-        {item["id"]: item for item in items if "id" in item},
-        "\n".join(item.get("paragraph", "") for item in items),
+def shard(grid_program, which: str, *more: str):
+    return grid_program.run(
+        "sweep", *GRID, "--shard", which, "--store", str(grid_program.store), *more
     )
 
 
-def points_of(items: dict[str, dict]) -> list[tuple[str, str]]:
-    return [
-        (row.get("batch", ""), row.get("size", ""))
-        for row in items["points"]["rows"]
-        if row["level"] == "plain"
-    ]
+def states(grid_program) -> list[str]:
+    return [one["state"] for one in status(grid_program)["shards"]]
 
 
-def ask(store: Path, sql: str) -> list[tuple]:
-    connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
-    try:
-        return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
-
-
-def test_shards_by_hand_do_every_point_once_and_are_shown_as_one(place):
+def test_shards_by_hand_do_every_point_once_and_are_shown_as_one(grid_program):
     for which in ("1/2", "2/2"):
-        done = shard(place, which, "--order-seed", "5")
+        done = shard(grid_program, which, "--order-seed", "5")
         assert done.returncode == 0, done.stderr
     runs = ask(
-        place.store,
+        grid_program.store,
         "SELECT json_extract(settings,'$.shard'), json_extract(settings,'$.cases'), json_extract(settings,'$.parts') FROM runs ORDER BY started, rowid",
     )
     assert runs == [("1/2", 2, 4), ("2/2", 2, 4)]
-    _, items, words = shown(place, place.store)
+    _, items, words = shown(grid_program, grid_program.store)
     assert sorted(points_of(items)) == sorted(POINTS)
     assert [row["shard"] for row in items["shards"]["rows"]] == [
         "1/2",
         "2/2",
     ] and "points were reached" not in words
     assert items["fastest1"]["labels"] == [["quick", "quick"], ["quick", "quick"]]
-    page = place.run("report", "last", "--store", str(place.store), "-o", "page.html")
-    assert page.returncode == 0 and "Who did which part" in (place.folder / "page.html").read_text(
-        encoding="utf-8"
-    )
+    page = grid_program.run("report", "last", "--store", str(grid_program.store), "-o", "page.html")
+    assert page.returncode == 0 and "Who did which part" in (
+        grid_program.folder / "page.html"
+    ).read_text(encoding="utf-8")
 
 
-def test_a_shard_alone_is_shown_as_a_part_and_goes_on_where_it_is(place):
-    assert shard(place, "2/3").returncode == 0
-    _, items, words = shown(place, place.store)
+def test_a_shard_alone_is_shown_as_a_part_and_goes_on_where_it_is(grid_program):
+    assert shard(grid_program, "2/3").returncode == 0
+    _, items, words = shown(grid_program, grid_program.store)
     assert (
         len(points_of(items)) == 1
         and "1 of 4 points were reached" in words
         and "no run of shard 1/3, 3/3" in words
     )
-    again = shard(place, "2/3", "--resume")
+    again = shard(grid_program, "2/3", "--resume")
     assert again.returncode == 0 and again.stdout.startswith("shard 2/3 is done: ./strata show "), (
         again
     )
-    assert ask(place.store, "SELECT count(*) FROM runs") == [(1,)]
+    assert ask(grid_program.store, "SELECT count(*) FROM runs") == [(1,)]
 
 
-def test_a_shard_that_was_measured_twice_counts_once_and_that_is_said(place):
+def test_a_shard_that_was_measured_twice_counts_once_and_that_is_said(grid_program):
     for _ in range(2):
-        assert shard(place, "1/4").returncode == 0
-    newer = ask(place.store, "SELECT run_id FROM runs ORDER BY started DESC, rowid DESC")[0][0]
-    _, items, words = shown(place, place.store)
+        assert shard(grid_program, "1/4").returncode == 0
+    newer = ask(grid_program.store, "SELECT run_id FROM runs ORDER BY started DESC, rowid DESC")[0][
+        0
+    ]
+    _, items, words = shown(grid_program, grid_program.store)
     assert (
         len(points_of(items)) == 1
         and "1 point was measured more than once; the newer whole one is shown" in words
@@ -144,13 +86,13 @@ def test_a_shard_that_was_measured_twice_counts_once_and_that_is_said(place):
     assert items["shards"]["rows"][-1]["run"] == newer
 
 
-def test_a_shard_that_was_cut_off_is_gone_on_with(place):
-    first = shard(place, "1/2", "--budget", "1s")  # one of its two points
+def test_a_shard_that_was_cut_off_is_gone_on_with(grid_program):
+    first = shard(grid_program, "1/2", "--budget", "1s")  # one of its two points
     assert first.returncode == 0 and "1 of 2 points were reached" in first.stderr + first.stdout
-    again = shard(place, "1/2", "--budget", "60s", "--resume")
+    again = shard(grid_program, "1/2", "--budget", "60s", "--resume")
     assert "continuing run" in again.stderr, again.stderr
-    assert ask(place.store, "SELECT count(*) FROM runs") == [(1,)]
-    assert ask(place.store, "SELECT count(*) FROM run_cases WHERE finished=1") == [(2,)]
+    assert ask(grid_program.store, "SELECT count(*) FROM runs") == [(1,)]
+    assert ask(grid_program.store, "SELECT count(*) FROM run_cases WHERE finished=1") == [(2,)]
 
 
 @pytest.mark.parametrize(
@@ -166,16 +108,18 @@ def test_a_shard_that_was_cut_off_is_gone_on_with(place):
         (["--on", "slurm", "--nodes", "0"], ["--nodes 0: allowed: 1 to"]),
     ],
 )
-def test_what_cannot_be_split_is_refused(place, words, said):
-    done = place.run("sweep", *GRID, *words, "--store", str(place.store))
+def test_what_cannot_be_split_is_refused(grid_program, words, said):
+    done = grid_program.run("sweep", *GRID, *words, "--store", str(grid_program.store))
     assert done.returncode == 2 and all(one in done.stderr for one in said), done.stderr
-    assert not place.store.exists()
+    assert not grid_program.store.exists()
 
 
-def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_all(place, slurm):
+def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_all(
+    grid_program, slurm
+):
     slurm.fate(2, "crash")
     done = send(
-        place,
+        grid_program,
         "--nodes",
         "3",
         "--partition",
@@ -203,13 +147,13 @@ def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_a
         "--time=2:00:00",
         "--mem=0",
     } <= set(call)
-    nothing = send(place)
+    nothing = send(grid_program)
     assert (
         nothing.returncode == 0
         and "nothing to send: all shards are done or under way" in nothing.stdout
     )
     slurm.wait()
-    told = place.run("status", "shared folder")
+    told = grid_program.run("status", "shared folder")
     assert told.returncode == 1 and "2 of 3 shards done, 1 failed; 3 of 4 points" in told.stdout, (
         told.stdout
     )
@@ -217,76 +161,82 @@ def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_a
         "no such file on this node" in told.stdout
         and "shard 2 is sent again by the same command" in told.stdout
     )
-    early = place.run("status", "shared folder", "--merge", "--store", str(place.store))
-    assert (
-        early.returncode == 2 and "not done: shard 2" in early.stderr and not place.store.exists()
+    early = grid_program.run(
+        "status", "shared folder", "--merge", "--store", str(grid_program.store)
     )
-    again = send(place)
+    assert (
+        early.returncode == 2
+        and "not done: shard 2" in early.stderr
+        and not grid_program.store.exists()
+    )
+    again = send(grid_program)
     assert again.stdout.startswith("job 102: 1 of 3 shards"), again
     assert "--array=2" in slurm.calls("sbatch")[-1]
     slurm.wait()
-    whole = status(place)
+    whole = status(grid_program)
     assert whole["whole"] and whole["missing"] == [] and (whole["done"], whole["parts"]) == (4, 4)
     assert [one["node"] for one in whole["shards"]] == ["n1", "n2", "n3"] and {
         one["state"] for one in whole["shards"]
     } == {"finished"}
-    third = send(place)
+    third = send(grid_program)
     assert (
         third.returncode == 0
         and "nothing to send: all shards are done" in third.stdout
         and len(slurm.calls("sbatch")) == 2
     )
-    merged = place.run("status", "shared folder", "--merge", "--store", str(place.store))
+    merged = grid_program.run(
+        "status", "shared folder", "--merge", "--store", str(grid_program.store)
+    )
     assert (
         merged.returncode == 0
         and "3 runs copied into" in merged.stdout
         and "./strata show " in merged.stdout
     ), merged
-    _, items, words = shown(place, place.store)
+    _, items, words = shown(grid_program, grid_program.store)
     assert sorted(points_of(items)) == sorted(POINTS) and "measured more than once" not in words
     assert {row["machine"] for row in items["points"]["rows"]} == {"n1", "n2", "n3"}
 
 
-def test_a_node_that_vanishes_costs_the_point_that_it_was_at_and_nothing_else(place, slurm):
+def test_a_node_that_vanishes_costs_the_point_that_it_was_at_and_nothing_else(grid_program, slurm):
     slurm.fate(1, "vanish")
-    assert send(place, "--nodes", "2").returncode == 0
+    assert send(grid_program, "--nodes", "2").returncode == 0
     slurm.wait()
-    assert states(place) == ["node failure", "finished"]
-    store = place.folder / "shared folder" / "shard-1.db"
-    kept = status(place)["shards"][0]
+    assert states(grid_program) == ["node failure", "finished"]
+    store = grid_program.folder / "shared folder" / "shard-1.db"
+    kept = status(grid_program)["shards"][0]
     assert kept["done"] == 1 and kept["of"] == 2
-    assert send(place).stdout.startswith("job 102: 1 of 2 shards")
+    assert send(grid_program).stdout.startswith("job 102: 1 of 2 shards")
     slurm.wait()
-    assert states(place) == ["finished", "finished"]
+    assert states(grid_program) == ["finished", "finished"]
     assert ask(store, "SELECT run_id FROM runs") == [(kept["run"],)], "it went on with its run"
     assert ask(store, "SELECT count(*), sum(finished) FROM run_cases") == [(2, 2)]
     assert "continuing run " + kept["run"] in (
-        place.folder / "shared folder" / "shard-1.log"
+        grid_program.folder / "shared folder" / "shard-1.log"
     ).read_text(encoding="utf-8")
 
 
-def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(place, slurm):
+def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(grid_program, slurm):
     slurm.fate(1, "limit")
     slurm.fate(2, "crash")
-    assert send(place, "--nodes", "2").returncode == 0
+    assert send(grid_program, "--nodes", "2").returncode == 0
     slurm.wait()
-    assert states(place) == ["timed out", "failed"]
+    assert states(grid_program) == ["timed out", "failed"]
     slurm.forget()
-    assert states(place) == ["timed out", "lost"]
-    told = place.run("status", "shared folder")
+    assert states(grid_program) == ["timed out", "lost"]
+    told = grid_program.run("status", "shared folder")
     assert told.returncode == 1 and "shards 1-2 are sent again" in told.stdout, told.stdout
-    elsewhere = place.run("status", "shared folder", PATH="/nowhere")
+    elsewhere = grid_program.run("status", "shared folder", PATH="/nowhere")
     assert (
         elsewhere.returncode == 1
         and "squeue is not on PATH" in elsewhere.stdout
         and "unknown" in elsewhere.stdout
         and "sent again" not in elsewhere.stdout
     )
-    unasked = send(place, "--nodes", "2")
+    unasked = send(grid_program, "--nodes", "2")
     assert "job 102: 2 of 2 shards" in unasked.stdout
     slurm.wait()
-    place.environment["PATH"] = "/nowhere"
-    blind = send(place)
+    grid_program.environment["PATH"] = "/nowhere"
+    blind = send(grid_program)
     assert (
         blind.returncode == 3
         and "is not known" in blind.stderr
@@ -294,47 +244,49 @@ def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(pl
     )
 
 
-def test_without_a_number_of_nodes_there_are_as_many_shards_as_the_partition_has(place, slurm):
-    done = send(place, "--dry-run", "--partition", "short")
+def test_without_a_number_of_nodes_there_are_as_many_shards_as_the_partition_has(
+    grid_program, slurm
+):
+    done = send(grid_program, "--dry-run", "--partition", "short")
     assert done.returncode == 0 and "would send 3 of 3 shards of 4 points" in done.stdout, done
     assert slurm.calls("sinfo") == [
         ["--noheader", "--format=%D", "--partition=short"]
     ] and not slurm.calls("sbatch")
-    assert "would send 4 of 4 shards" in send(place, "--dry-run", "--nodes", "9").stdout
-    assert not (place.folder / "shared folder").exists()
+    assert "would send 4 of 4 shards" in send(grid_program, "--dry-run", "--nodes", "9").stdout
+    assert not (grid_program.folder / "shared folder").exists()
 
 
-def test_what_slurm_refuses_is_shown_and_nothing_is_kept_as_sent(place, slurm):
+def test_what_slurm_refuses_is_shown_and_nothing_is_kept_as_sent(grid_program, slurm):
     slurm.refuse("invalid partition specified: long")
-    done = send(place, "--nodes", "2", "--partition", "long")
+    done = send(grid_program, "--nodes", "2", "--partition", "long")
     assert (
         done.returncode == 3
         and "sbatch refuses the job" in done.stderr
         and "invalid partition specified: long" in done.stderr
     )
-    told = place.run("status", "shared folder")
+    told = grid_program.run("status", "shared folder")
     assert told.returncode == 2 and "nothing was sent" in told.stderr
 
 
-def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(place, slurm):
-    (place.folder / "file").write_text("", encoding="utf-8")
-    done = send(place, "--nodes", "2", folder="file/sub")
+def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(grid_program, slurm):
+    (grid_program.folder / "file").write_text("", encoding="utf-8")
+    done = send(grid_program, "--nodes", "2", folder="file/sub")
     assert (
         done.returncode == 2
         and "cannot be written" in done.stderr
         and "--folder DIR" in done.stderr
     )
     slurm.fate(1, "crash")
-    assert send(place, "--nodes", "1").returncode == 0
+    assert send(grid_program, "--nodes", "1").returncode == 0
     slurm.wait()
-    other = send(place, "--retry", "--mode", "infer", "--precision", "bf16")
+    other = send(grid_program, "--retry", "--mode", "infer", "--precision", "bf16")
     assert other.returncode == 2 and "is the folder of another sweep" in other.stderr
-    split = send(place, "--nodes", "2")
+    split = send(grid_program, "--nodes", "2")
     assert split.returncode == 2 and "was split into 1 shards" in split.stderr
 
 
-def test_a_machine_without_slurm_says_what_to_do_by_hand(place):
-    done = place.run(
+def test_a_machine_without_slurm_says_what_to_do_by_hand(grid_program):
+    done = grid_program.run(
         "sweep", *GRID, "--on", "slurm", "--nodes", "2", "--folder", "f", PATH="/nowhere"
     )
     assert (
@@ -342,37 +294,37 @@ def test_a_machine_without_slurm_says_what_to_do_by_hand(place):
         and "sbatch is not on PATH" in done.stderr
         and "--shard 1/N" in done.stderr
     ), done.stderr
-    wrong = place.run(
+    wrong = grid_program.run(
         "sweep", *GRID[:1], "--levels", "plian", "--on", "slurm", "--nodes", "2", "--folder", "f"
     )
     assert wrong.returncode == 2 and "did you mean 'plain'" in wrong.stderr
 
 
-def test_what_is_under_way_can_be_cancelled(place, slurm):
+def test_what_is_under_way_can_be_cancelled(grid_program, slurm):
     slurm.fate(1, "crash")
-    assert send(place, "--nodes", "1").returncode == 0
+    assert send(grid_program, "--nodes", "1").returncode == 0
     slurm.wait()
-    done = place.run("status", "shared folder", "--cancel")
+    done = grid_program.run("status", "shared folder", "--cancel")
     assert (
         done.returncode == 0 and "0 shards cancelled" in done.stdout and not slurm.calls("scancel")
     )
     (slurm.folder / "jobs" / "101" / "1").write_text("RUNNING|n1", encoding="utf-8")
-    done = place.run("status", "shared folder", "--cancel")
+    done = grid_program.run("status", "shared folder", "--cancel")
     assert done.returncode == 0 and slurm.calls("scancel") == [["101_1"]]
 
 
-def test_a_suite_cannot_say_that_it_is_split(place):
-    (place.folder / "s.toml").write_text(
+def test_a_suite_cannot_say_that_it_is_split(grid_program):
+    (grid_program.folder / "s.toml").write_text(
         'title = "t"\n[[entry]]\nverb = "sweep"\nmodel = "net.py:build"\nshard = "1/2"\n',
         encoding="utf-8",
     )
-    done = place.run("run", "s.toml", "--dry-run")
+    done = grid_program.run("run", "s.toml", "--dry-run")
     assert done.returncode == 2 and "shard is not an option of entries" in done.stderr
 
 
 @pytest.fixture
 def training(tmp_path):
-    return Training(tmp_path / "place with spaces")
+    return Training(tmp_path / "grid_program with spaces")
 
 
 def test_repeats_of_a_training_need_one_seed_to_be_split(training):

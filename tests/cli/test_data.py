@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_plan import IMAGES
+from conftest import IMAGES
 
 REAL = Path(os.environ.get("STRATA_TEST_DATA") or "/nowhere")
 real = pytest.mark.skipif(

@@ -7,13 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import MODEL, rows_of
+from conftest import MODEL, rows_of, samples
 
 OPEN = {"dynamic": True}
-
-
-def samples(median_ns: int) -> dict:
-    return {"samples": {"median_ns": median_ns, "jitter": 0.01, "seed": 1, "restart": 0.0}}
 
 
 def test_sizes_that_recompile_are_counted_and_timed_and_the_others_are_not(strata):

@@ -15,65 +15,8 @@ from pathlib import Path
 
 import pytest
 from conftest import FAKE, MODEL, PROGRAM, ROOT
-from test_compare import small_disk
-
-RECIPE = {
-    "what": "a file",
-    "artefacts": {"net.bin": "{cache}/net.bin"},
-    "packages": ["numpy"],
-    "build": "true",
-    "test": "{tools_python} check.py {tools_python} serve.py",
-    "run": "{tools_python} serve.py . test/inputs.safetensors",
-}
-# answers with the reference as float32 and one number from the artefact, a scale: a program that is
-# right or wrong as its artefact is
-SERVE = """
-import sys
-from pathlib import Path
-from tensor_files import read_safetensors, write_safetensors
-folder = Path(sys.argv[1])
-scale = float((folder / "net.bin").read_text())
-assert read_safetensors(Path(sys.argv[2]))
-write_safetensors(Path(sys.argv[3]), {n.removeprefix("f64/"): (v * scale).astype("f4") for n, v in read_safetensors(folder / "test/reference.safetensors").items()})
-"""
-OPTIONS = ["--threads", "1"]
-
-
-def shipping_level(
-    strata, name: str = "shipped", *, recipe: dict | None = None, prepare: str = "", **keywords
-) -> None:
-    """A fake level whose prepare command writes net.bin, with an export folder."""
-    strata.level(
-        name,
-        json_fields={"prepare": ["/bin/sh", "{level}/prepare.sh"]}
-        | keywords.pop("json_fields", {}),
-        **keywords,
-    )
-    folder = strata.levels / name
-    (folder / "prepare.sh").write_text(
-        prepare or 'echo 1.0 > "$4/net.bin"; echo \'{"ok":true}\'\n', encoding="utf-8"
-    )
-    (folder / "export").mkdir()
-    (folder / "export" / "serve.py").write_text(SERVE, encoding="utf-8")
-    (folder / "export" / "export.json").write_text(
-        json.dumps(RECIPE | (recipe or {})), encoding="utf-8"
-    )
-
-
-def export(strata, *more: str, level: str = "shipped", to: str = "out", **keywords):
-    return strata.run(
-        "export",
-        MODEL,
-        "--level",
-        level,
-        "-o",
-        to,
-        "--store",
-        str(strata.store),
-        *OPTIONS,
-        *more,
-        **keywords,
-    )
+from running_program import small_disk
+from shipping_level import OPTIONS, export, read, shipping_level
 
 
 def left(strata) -> list[str]:
@@ -85,10 +28,6 @@ def left(strata) -> list[str]:
         and not p.name.startswith("strata.db")
         and p.name not in ("logs", "reports")
     )
-
-
-def read(strata, name: str, folder: str = "out") -> dict:
-    return json.loads((strata.folder / folder / name).read_text(encoding="utf-8"))
 
 
 def test_an_export_holds_the_artefact_a_program_a_test_that_passes_and_the_certificate_of_the_newest_run(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from test_export import shipping_level
+from shipping_level import shipping_level
 
 # a file's name: a line of CMake, of C and C++, of Markdown, of the shell, ends of comments and
 # strings

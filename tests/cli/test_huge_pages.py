@@ -8,9 +8,7 @@ import json
 import sys
 
 import pytest
-from conftest import ROOT, rows_of
-from test_tuned import rows_of as rows_by_name
-from test_tuned import samples
+from conftest import ROOT, rows_by_name, rows_of, samples
 
 sys.path.insert(0, str(ROOT / "setup"))
 from skips import gives_huge_pages
@@ -85,7 +83,7 @@ def test_tuned_tries_huge_pages_and_does_not_call_less_than_a_hundredth_a_gain(s
 
 
 def test_an_export_with_huge_pages_is_refused_with_what_to_set(strata):
-    from test_export import export, shipping_level
+    from shipping_level import export, shipping_level
 
     shipping_level(strata)
     done = export(strata, level="shipped@hugepages")

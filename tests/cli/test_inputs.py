@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import MODEL
 from safetensors.numpy import save_file
-from test_export import export, read, shipping_level
+from shipping_level import export, read, shipping_level
 
 ROWS = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)  # four batches of MODEL's input, 2x8
 

@@ -12,18 +12,11 @@ import signal
 import sys
 import time
 
-from conftest import MODEL, ROOT
+from conftest import IMAGES, MODEL, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
 
 import store_damage
-
-IMAGES = """import torch
-
-def build():
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(4, 2))
-    return net.eval(), torch.rand(2, 3, 12, 12)
-"""
 
 
 def cases_of(done) -> list[dict]:

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from conftest import PROGRAM, rows_of
-from test_compare import wait_for_blocks, workers_of
+from running_program import wait_for_blocks, workers_of
 
 YEARS = 285 * 365 * 24 * 3600 * 10**9
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Strata, rows_of
-from test_compare import wait_for_blocks
+from running_program import wait_for_blocks
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
 import made_store

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from cluster_commands import GRID, ask, points_of, send, shown, status
 from slurm_local import LocalSlurm, why_not
-from test_cluster import GRID, ask, place, points_of, send, shown, status  # noqa: F401
 
 LARGER = tuple("1,2,3" if word == "1,2" else word for word in GRID)  # two points a shard
 
@@ -17,25 +17,25 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
 
 
 @pytest.fixture
-def cluster(place):  # noqa: F811
+def cluster(grid_program):
     with LocalSlurm(3) as slurm:
-        place.environment |= slurm.environment
+        grid_program.environment |= slurm.environment
         yield slurm
 
 
-def wait_for(place, ready, timeout: float = 240) -> dict:  # noqa: F811
+def wait_for(grid_program, ready, timeout: float = 240) -> dict:
     end = time.monotonic() + timeout
-    while not ready(told := status(place)):
+    while not ready(told := status(grid_program)):
         assert time.monotonic() < end, told
         time.sleep(0.3)
     return told
 
 
-def test_a_node_that_dies_costs_nothing_that_was_measured(place, cluster):  # noqa: F811
-    done = send(place, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
+def test_a_node_that_dies_costs_nothing_that_was_measured(grid_program, cluster):
+    done = send(grid_program, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
     assert done.returncode == 0, done.stderr
     told = wait_for(
-        place,
+        grid_program,
         lambda all_of_them: any(
             one["done"] == 1 and one["state"] == "running" for one in all_of_them["shards"]
         ),
@@ -43,7 +43,7 @@ def test_a_node_that_dies_costs_nothing_that_was_measured(place, cluster):  # no
     dying = next(one for one in told["shards"] if one["done"] == 1 and one["state"] == "running")
     cluster.kill_node(dying["node"])
     ended = wait_for(
-        place,
+        grid_program,
         lambda all_of_them: all(
             one["state"] not in ("running", "pending") for one in all_of_them["shards"]
         ),
@@ -52,10 +52,10 @@ def test_a_node_that_dies_costs_nothing_that_was_measured(place, cluster):  # no
         dying["shard"]
     ] == "node failure", ended
     assert ended["missing"] == [dying["shard"]]
-    again = send(place, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
+    again = send(grid_program, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
     assert "1 of 3 shards" in again.stdout, again
     whole = wait_for(
-        place,
+        grid_program,
         lambda all_of_them: all(
             one["state"] not in ("running", "pending") for one in all_of_them["shards"]
         ),
@@ -65,13 +65,15 @@ def test_a_node_that_dies_costs_nothing_that_was_measured(place, cluster):  # no
     assert other["run"] == dying["run"] and other["node"] != dying["node"], (
         "it went on with its run, elsewhere"
     )
-    merged = place.run("status", "shared folder", "--merge", "--store", str(place.store))
+    merged = grid_program.run(
+        "status", "shared folder", "--merge", "--store", str(grid_program.store)
+    )
     assert merged.returncode == 0 and "3 runs copied" in merged.stdout, merged
-    _, items, words = shown(place, place.store)
+    _, items, words = shown(grid_program, grid_program.store)
     assert sorted(points_of(items)) == sorted(
         (batch, size) for batch in ("1", "2", "3") for size in ("8", "10")
     )
     assert "more than once" not in words
-    assert ask(place.store, "SELECT count(*) FROM runs") == [(3,)] and ask(
-        place.store, "SELECT count(*), sum(finished) FROM run_cases"
+    assert ask(grid_program.store, "SELECT count(*) FROM runs") == [(3,)] and ask(
+        grid_program.store, "SELECT count(*), sum(finished) FROM run_cases"
     ) == [(6, 6)]

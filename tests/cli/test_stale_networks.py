@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from preloaded import PYTHON
-from test_export import shipping_level
+from shipping_level import shipping_level
 
 HEAD = """
 import glob, json, os, pathlib

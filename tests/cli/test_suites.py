@@ -9,8 +9,7 @@ import os
 import re
 
 import pytest
-from conftest import MODEL, ROOT
-from test_plan import IMAGES
+from conftest import IMAGES, MODEL, ROOT
 
 NETWORK = """import torch
 

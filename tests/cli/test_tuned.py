@@ -6,24 +6,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import MODEL
+from conftest import MODEL, rows_by_name, samples
 
 TITLES = {
     "quicker": {"title": "half the time"},
     "wrong": {"title": "another result"},
     "gpu_only": {"title": "needs a GPU", "devices": ["cuda"]},
 }
-
-
-def samples(median_ns: int, seed: int = 1) -> dict:
-    return {"samples": {"median_ns": median_ns, "jitter": 0.01, "seed": seed, "restart": 0.0}}
-
-
-def rows_of(result: dict) -> dict[str, dict]:
-    return {
-        row["level"] + ("" if row["variant"] == "default" else "@" + row["variant"]): row
-        for row in result["cases"][0]["rows"]
-    }
 
 
 @pytest.fixture
@@ -43,7 +32,7 @@ def levels(strata):
 
 def test_a_variant_is_measured_by_name_as_a_level_of_its_own(levels):
     done, result = levels.compare("first", "first@quicker")
-    rows = rows_of(result)
+    rows = rows_by_name(result)
     assert done.returncode == 0, done.stderr
     assert (
         set(rows) == {"first", "first@quicker"}
@@ -61,7 +50,7 @@ def test_a_variant_of_another_device_is_unsupported_and_one_that_computes_someth
     levels,
 ):
     done, result = levels.compare("first", "first@wrong", "first@gpu_only")
-    rows = rows_of(result)
+    rows = rows_by_name(result)
     assert (rows["first@wrong"]["state"], rows["first@gpu_only"]["state"]) == (
         "unequal",
         "unsupported",
@@ -73,7 +62,7 @@ def test_tuned_chooses_the_fastest_sound_variant_and_compares_tuned_with_tuned(l
     done, result = levels.compare(
         "first", "second", more=("--tuned", "--preset", "quick"), restarts=4
     )
-    rows = rows_of(result)
+    rows = rows_by_name(result)
     assert done.returncode == 0, done.stderr
     assert set(rows) == {"first", "first@quicker", "second"}
     tried = {one["variant"]: one for one in rows["first"]["tuning"]["tried"]}
@@ -140,7 +129,7 @@ def test_a_default_that_no_variant_beats_is_its_own_best(strata):
     )
     strata.level("second", rank=2, **samples(1_000_000, seed=2))
     _, result = strata.compare("first", "second", more=("--tuned", "--preset", "quick"))
-    rows = rows_of(result)
+    rows = rows_by_name(result)
     assert set(rows) == {"first", "second"} and rows["first"]["tuning"]["best"] == "default"
     assert rows["second"]["tuned"]["ratio"]["value"] == pytest.approx(2.0, rel=0.03)
 
@@ -154,12 +143,12 @@ def test_a_level_whose_variants_are_for_another_device_says_so_and_has_not_faile
     )
     strata.level("second", rank=2, **samples(1_000_000, seed=2))
     done, result = strata.compare("first", "second", more=("--tuned",))
-    tuning = rows_of(result)["first"]["tuning"]
+    tuning = rows_by_name(result)["first"]["tuning"]
     assert done.returncode == 0 and [one["variant"] for one in tuning["tried"]] == [
         "default",
         "hugepages",
     ]
-    assert "failed" not in done.stdout and rows_of(result)["second"]["tuned"]["ratio"][
+    assert "failed" not in done.stdout and rows_by_name(result)["second"]["tuned"]["ratio"][
         "value"
     ] == pytest.approx(2.0, rel=0.03)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles of small networks, captured in this process: the graph, weights, one input and labels,
-without the references of a comparison."""
+without the references of a comparison; and captures that are refused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from client import ROOT
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
+from capture.bundle import capture  # noqa: E402
 from capture.export import export  # noqa: E402
 from capture.graph import write_graph  # noqa: E402
+from capture.problem import Problem  # noqa: E402
 from strata_sdk.models import call  # noqa: E402
 
 
@@ -78,3 +81,12 @@ def captured(
     assert said["ok"], said
     (folder / "bundle.json").write_text(json.dumps(info))
     return folder
+
+
+def refused(spec: dict, tmp_path: Path) -> Problem:
+    """The reason why `capture` refuses a spec, of which it leaves nothing in tmp_path/out."""
+    out = tmp_path / "out" / "bundle"
+    with pytest.raises(Problem) as caught:
+        capture(spec, out, lambda _text: None)
+    assert not out.exists() and not list(out.parent.glob(".*")), "something half-made is left"
+    return caught.value

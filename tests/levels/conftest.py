@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,7 +30,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "prel
 
 import preloaded  # noqa: E402
 from client import prepare  # noqa: E402
+from once import once  # noqa: E402
 from preloaded import pytest_configure  # noqa: E402, F401
+from running_levels import (  # noqa: E402
+    fresh,  # noqa: F401
+    graph_bundle,  # noqa: F401
+    graph_worker,  # noqa: F401
+    running,  # noqa: F401
+    running_variant,  # noqa: F401
+)
 from scale_level import sample, scale_bundle  # noqa: E402, F401
 
 SPECS = {
@@ -153,17 +159,6 @@ def cache(shared):
     """Comparisons keep their artefacts here: the user's cache is neither used nor filled."""
     os.environ.setdefault("STRATA_CACHE", str(shared / "cache"))
     os.environ.setdefault("STRATA_TEST_KERNELS", str(shared / "kernels"))
-
-
-def once(folder: Path, make: Callable[[], None]) -> None:
-    """Calls make() unless a process of this test session has done so for the folder; the others
-    wait."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "made").exists():
-            make()
-            (folder / "made").touch()
 
 
 @pytest.fixture(scope="session")

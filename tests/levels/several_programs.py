@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from client import PROGRAM, ROOT
+from level_builds import BUILD
 from safetensors.numpy import load_file
-from test_cpp_levels import BUILD
 
 HERE = Path(__file__).resolve().parent
 WRITER = PROGRAM.with_name("strata_network_code")

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 from client import Worker, compare, prepare
 from faulty_eager.copies import plant
-from test_cpp_levels import STATIC
-from test_graph_train import make
+from graph_training import make
+from level_builds import STATIC
 from train_bundle import Eager, losses, start
 
 QUICK = (

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from captured import refused
 from safetensors.torch import save_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,14 +36,6 @@ SHAPE = [{"name": "", "dtype": "float32", "shape": [2, 6]}]
 def tiny(tmp_path) -> Path:
     """A copy, which a test may change."""
     return Path(shutil.copy(Path(__file__).with_name("tiny.py"), tmp_path))
-
-
-def refused(spec: dict, tmp_path: Path) -> Problem:
-    out = tmp_path / "out" / "bundle"
-    with pytest.raises(Problem) as caught:
-        capture(spec, out, lambda _text: None)
-    assert not out.exists() and not list(out.parent.glob(".*")), "something half-made is left"
-    return caught.value
 
 
 def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from captured import refused
 from safetensors.torch import load_file, save_file
-from test_capture_errors import refused
 
 from capture.bundle import capture
 from capture.case import Input

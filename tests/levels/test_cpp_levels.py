@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import resource
 import shutil
 import signal
@@ -15,61 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from client import NO_CUDA_DEVICE, ROOT, Failed, Worker, error, level_folder, prepare
+from client import ROOT, Failed, Worker, error, prepare
+from envelopes import SETS, envelope, reference
+from level_builds import PRIMITIVES, STATIC, TORCH
 from safetensors.numpy import load_file, save_file
-from test_python_levels import SETS, envelope, reference, running  # noqa: F401  a fixture
 
-TORCH = ("libtorch", "torchscript", "aoti")
 BUFFERS_ONLY_FOR_TRAINING = "num_batches_tracked"
-
-
-if not os.environ["STRATA_LEVEL_BUILD"]:
-    pytest.skip(
-        "no build/env-*: cmake -S levels -B build/env-default -G Ninja && ninja -C build/env-default",
-        allow_module_level=True,
-    )
-BUILD = Path(os.environ["STRATA_LEVEL_BUILD"])
-# left out where there is no package of its library
-PRIMITIVES = () if (BUILD / "level_onednn.missing").exists() else ("onednn",)
-STATIC = () if (BUILD / "level_static.missing").exists() else ("static",)
-NO_CUDNN = (
-    (BUILD / "level_cudnn.missing").read_text() if (BUILD / "level_cudnn.missing").exists() else ""
-)
-CUDNN_IS_BUILT = pytest.mark.skipif(NO_CUDNN != "", reason=f"cudnn is left out: {NO_CUDNN}")
-ON_A_GPU = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(NO_CUDA_DEVICE != "", reason=NO_CUDA_DEVICE),
-    CUDNN_IS_BUILT,
-]
-ALL = ("null_cpp", *TORCH, *PRIMITIVES, *STATIC)
 
 
 def outputs_of(bundle: Path) -> list[str]:
     return [o["name"] for o in json.loads((bundle / "bundle.json").read_text())["outputs"]]
-
-
-@pytest.fixture
-def fresh(bundles):
-    """fresh(level) -> a worker on the MNIST bundle that nothing was loaded into."""
-    started: list[Worker] = []
-
-    def get(level: str, bundle: Path | None = None) -> Worker:
-        started.append(Worker(level, bundle or bundles("mnist")))
-        return started[-1]
-
-    yield get
-    for worker in started:
-        worker.__exit__()
-
-
-def load_fields(worker: Worker, **changed) -> dict:
-    case = json.loads((worker.bundle / "bundle.json").read_text())["case"] | changed
-    return {
-        "case": case,
-        "bundle": str(worker.bundle),
-        "weights": "timed",
-        "cache": str(worker.cache),
-    }
 
 
 @pytest.mark.parametrize(
@@ -91,7 +45,7 @@ def load_fields(worker: Worker, **changed) -> dict:
         ("aoti", "keywords"),
     ],
 )
-def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):  # noqa: F811
+def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, running):
     worker, _ = running(level, name)
     for weights in (*SETS, "timed"):  # and back again
         worker.ask("weights", weights=weights)
@@ -105,7 +59,7 @@ def test_outputs_lie_in_the_envelope_for_every_weight_set(level, name, bundles, 
 
 
 @pytest.mark.parametrize("level", [*TORCH, *PRIMITIVES, *STATIC])
-def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles, running):  # noqa: F811
+def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles, running):
     worker, _ = running(level, "mnist")
     worker.ask("weights", weights="timed")
     warm = worker.ask("warm_up", iterations=3, min_ns=0)
@@ -130,7 +84,7 @@ def test_the_checked_output_of_a_block_belongs_to_its_ring_index(level, bundles,
 
 
 @pytest.mark.parametrize("level", TORCH)
-def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):  # noqa: F811
+def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):
     worker, loaded = running(level, "mnist")
     hello = worker.ask("hello")
     assert (
@@ -169,7 +123,7 @@ def test_reports_what_it_is_and_how_it_is_set(level, bundles, running):  # noqa:
 
 
 @pytest.mark.parametrize(("level", "name"), [("libtorch", "resnet18"), ("aoti", "residual")])
-def test_weights_read_back_are_those_of_the_file(level, name, bundles, running):  # noqa: F811
+def test_weights_read_back_are_those_of_the_file(level, name, bundles, running):
     worker, _ = running(level, name)
     for weights in ("generic1", "timed"):
         worker.ask("weights", weights=weights)
@@ -188,7 +142,7 @@ def test_weights_read_back_are_those_of_the_file(level, name, bundles, running):
 
 # aoti runs the same exported program, deep or not, and costs a compilation
 @pytest.mark.parametrize("level", ["libtorch", "torchscript"])
-def test_deep_outputs_follow_the_real_ones(level, bundles, running):  # noqa: F811
+def test_deep_outputs_follow_the_real_ones(level, bundles, running):
     worker, _ = running(level, "mnist_deep")
     worker.ask("weights", weights="generic1")
     outputs = worker.prove([0])
@@ -234,7 +188,7 @@ def test_libtorch_taps_a_residual_network_at_the_same_places_as_python(bundles, 
 
 
 @pytest.mark.parametrize("level", ["torchscript", "aoti", *PRIMITIVES, *STATIC])
-def test_a_network_that_writes_into_its_input_gets_copies(level, bundles, running):  # noqa: F811
+def test_a_network_that_writes_into_its_input_gets_copies(level, bundles, running):
     worker, _ = running(level, "in_place")
     first, again = worker.prove([0, 1]), worker.prove([0, 1])
     assert all(np.array_equal(first[name], again[name]) for name in first)
@@ -257,7 +211,7 @@ def test_a_missing_artefact_is_unavailable_and_says_what_to_run(level, fresh):
     assert failed.value.code == "unavailable" and "prepare.py" in failed.value.hint
 
 
-def test_aoti_refuses_a_package_that_was_compiled_for_other_threads(bundles, running):  # noqa: F811
+def test_aoti_refuses_a_package_that_was_compiled_for_other_threads(bundles, running):
     prepared, _ = running("aoti", "mnist")
     with (
         Worker("aoti", bundles("mnist"), prepared.cache, threads=1) as worker,
@@ -267,7 +221,7 @@ def test_aoti_refuses_a_package_that_was_compiled_for_other_threads(bundles, run
     assert failed.value.code == "unavailable" and "2 threads" in failed.value.what
 
 
-def test_a_killed_aoti_worker_leaves_no_unpacked_copy(bundles, running):  # noqa: F811
+def test_a_killed_aoti_worker_leaves_no_unpacked_copy(bundles, running):
     prepared, _ = running("aoti", "mnist")
     (prepared.cache / "unpacked-999999999").mkdir()  # of a worker that died while it loaded
     with Worker("aoti", bundles("mnist"), prepared.cache) as worker:
@@ -331,210 +285,3 @@ def test_memory_that_runs_out_is_said_to_have_run_out(level, bundles, fresh):
     with pytest.raises(Failed) as failed:
         worker.load()
     assert failed.value.code == "out_of_memory"
-
-
-@pytest.mark.parametrize("level", ALL)
-def test_answers_every_bad_request_and_goes_on(level, fresh):
-    worker = fresh(level)
-    for line in (b"nonsense", b"[1, 2]", b'{"op":"hello"}', b'{"id":"x","op":"hello"}'):
-        answer = worker.send(line)
-        assert answer["ok"] is False and answer["code"] == "bad_request" and answer["id"] is None
-    answer = worker.send(b'{"id":-4}')
-    assert answer["code"] == "bad_request" and answer["id"] == -4
-    for op, code in (
-        ("fly", "unsupported"),
-        ("epoch", "unsupported"),
-        ("measure", "bad_request"),
-        ("prove", "bad_request"),
-        ("inputs", "bad_request"),
-        ("weights", "bad_request"),
-        ("unload", "bad_request"),
-        ("load", "bad_request"),
-    ):
-        with pytest.raises(Failed) as failed:
-            worker.ask(op)
-        assert failed.value.code == code and failed.value.what, op
-    for changed in ({"mode": "dream"}, {"precision": "int3"}, {"device": "abacus"}):
-        with pytest.raises(Failed) as failed:
-            worker.ask("load", **load_fields(worker, **changed))
-        assert (
-            failed.value.code == "unsupported" and next(iter(changed.values())) in failed.value.what
-        )
-    assert worker.ask("hello", api=2, unknown_field=[1])["api"] == 2
-
-
-@pytest.mark.parametrize("level", ["null_cpp", "libtorch", *PRIMITIVES])
-def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
-    worker = fresh(level)
-    worker.load()
-    good = {
-        "iterations": 2,
-        "head": 0,
-        "indices": [0, 1],
-        "check": 0,
-        "out": str(tmp_path / "out.safetensors"),
-        "region": "end_to_end",
-    }
-    for changed in (
-        {"iterations": 3},
-        {"iterations": 0},
-        {"iterations": "two"},
-        {"head": -1},
-        {"indices": [0, 4]},
-        {"indices": [0, -1]},
-        {"indices": 0},
-        {"check": 2},
-        {"out": 7},
-    ):
-        with pytest.raises(Failed) as failed:
-            worker.ask("measure", **good | changed)
-        assert failed.value.code == "bad_request", changed
-    with pytest.raises(Failed) as failed:
-        worker.ask("measure", **good | {"region": "throughput"})
-    assert failed.value.code == "unsupported"
-    with pytest.raises(Failed) as failed:
-        worker.ask("measure", **good | {"out": str(tmp_path / "no" / "such" / "folder")})
-    assert failed.value.code == "failed" and str(tmp_path) in failed.value.what
-    with pytest.raises(Failed):
-        worker.ask("weights", weights="../timed")
-    with pytest.raises(Failed):
-        worker.ask("load", **load_fields(worker))
-    assert len(worker.ask("measure", **good)["wall_ns"]) == 2
-
-
-@pytest.mark.parametrize("level", ["libtorch", *PRIMITIVES])
-def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_of_another_entry(
-    level, fresh, tmp_path
-):
-    worker = fresh(level)
-    worker.load()
-    # so large that a softmax does not hide its last bits
-    ring = {
-        name: 1e4 * value for name, value in load_file(worker.bundle / "inputs.safetensors").items()
-    }
-    save_file(ring, tmp_path / "ring.safetensors")
-    worker.ask("inputs", path=str(tmp_path / "ring.safetensors"))
-    before = worker.prove([0, 1, 2, 3])
-    out, size = tmp_path / "out.safetensors", next(iter(ring.values())).size
-    block = {
-        "iterations": 4,
-        "head": 1,
-        "indices": [0, 1, 2, 3],
-        "out": str(out),
-        "region": "end_to_end",
-    }
-    changes = {"first": 8**8 - 5, "places": list(range(size))}  # so many that they show
-    for check in range(4):
-        for more, index in (
-            ({}, check),
-            ({"exchange": (check + 1) % 4}, (check + 1) % 4),
-            ({"exchange": check}, check),
-        ):
-            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {
-                "places": size
-            }
-            outputs = load_file(out)
-            assert outputs and all(name.startswith(f"{index}/") for name in outputs)
-            for name, value in outputs.items():
-                assert (value != before[name]).any(), "another input"
-                assert np.allclose(
-                    value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max()
-                )
-    after = worker.prove([0, 1, 2, 3])
-    assert all((after[name] == before[name]).all() for name in before), "the ring is as it was"
-    for changed in (
-        3,
-        {"first": 1},
-        {"first": "x", "places": []},
-        {"first": 1, "places": 2},
-        changes | {"exchange": 4},
-        changes | {"exchange": -1},
-    ):
-        with pytest.raises(Failed) as failed:
-            worker.ask("measure", **block, check=0, fresh=changed)
-        assert failed.value.code == "bad_request", changed
-
-
-def test_a_level_says_what_its_level_json_declares_and_no_more_than_it_can(tmp_path):
-    about = json.loads((level_folder("libtorch") / "level.json").read_text(encoding="utf-8"))
-    for modes, said in ((["infer"], ["infer"]), (["infer", "train"], ["infer", "train"])):
-        (tmp_path / "level.json").write_text(
-            json.dumps(about | {"id": "other", "modes": modes, "precisions": ["fp32"]}),
-            encoding="utf-8",
-        )
-        with Worker(tmp_path) as worker:
-            hello = worker.ask("hello")
-        assert (hello["level"], hello["modes"], hello["precisions"]) == ("other", said, ["fp32"])
-        assert (
-            ("steps" in hello["ops"]) == ("profile" in hello["ops"]) == ("train" in modes)
-            and "serve" in hello["ops"]
-            and "report" not in hello["ops"]
-        )
-    null = json.loads((level_folder("null_cpp") / "level.json").read_text(encoding="utf-8")) | {
-        "modes": ["infer", "train"]
-    }
-    (tmp_path / "level.json").write_text(json.dumps(null), encoding="utf-8")
-    with Worker(tmp_path) as worker:
-        hello = worker.ask("hello")
-    assert hello["modes"] == ["infer"] and not {"steps", "serve", "report", "read_weights"} & set(
-        hello["ops"]
-    )
-
-
-def test_a_level_without_its_level_json_says_so(tmp_path):
-    with (
-        Worker("null_cpp", STRATA_LEVEL_DIR=str(tmp_path)) as worker,
-        pytest.raises(Failed) as failed,
-    ):
-        worker.ask("hello")
-    assert failed.value.code == "failed" and str(tmp_path / "level.json") in failed.value.what
-
-
-def test_an_unknown_variant_is_unsupported(bundles):
-    with (
-        Worker("libtorch", bundles("mnist"), variant="channels_first_and_last") as worker,
-        pytest.raises(Failed) as failed,
-    ):
-        worker.load()
-    assert failed.value.code == "unsupported" and "channels_first_and_last" in failed.value.what
-
-
-@pytest.mark.parametrize("level", ALL)
-def test_what_a_library_prints_goes_to_the_log(level, fresh):
-    worker = fresh(level)
-    worker.ask("hello")
-    descriptors = Path(f"/proc/{worker.process.pid}/fd")
-    assert os.readlink(descriptors / "1") == os.readlink(descriptors / "2") == worker.log.name
-
-
-@pytest.mark.parametrize("level", ALL)
-def test_ends_when_its_input_closes(level, fresh):
-    worker = fresh(level)
-    worker.ask("hello")
-    worker.process.stdin.close()
-    assert worker.process.wait(5) == 0
-
-
-@pytest.mark.parametrize("level", ["null_cpp", "libtorch", *PRIMITIVES])
-def test_loads_again_after_unload_and_says_bye(level, fresh):
-    worker = fresh(level)
-    worker.load()
-    worker.prove([0])
-    worker.ask("unload")
-    with pytest.raises(Failed):
-        worker.prove([0])
-    worker.load()
-    worker.prove([0])
-    worker.ask("bye")
-    assert worker.process.wait(5) == 0
-
-
-def test_the_null_level_takes_the_inputs_and_gives_zeros_of_the_declared_shape(bundles, fresh):
-    worker = fresh("null_cpp")
-    worker.load()
-    outputs = worker.prove([0, 1])
-    assert set(outputs) == {"0/output", "1/output"} and all(
-        value.shape == (4, 10) and not value.any() for value in outputs.values()
-    )
-    warm = worker.ask("warm_up", iterations=6000, min_ns=0)
-    assert warm["iterations"] == 6000 and len(warm["wall_ns"]) == 4096

@@ -9,9 +9,9 @@ import math
 import time
 from pathlib import Path
 
+import level_builds  # noqa: F401  finds the level binaries, or skips
 import numpy as np
 import pytest
-import test_cpp_levels  # noqa: F401  finds the level binaries, or skips
 import torch
 import train_bundle
 from client import Failed, Worker, prepare

@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 import shutil
 
+import level_builds  # noqa: F401  finds the level binaries, or skips
 import pytest
-import test_cpp_levels  # noqa: F401  finds the level binaries, or skips
 from client import ROOT, Failed, Worker, error, prepare
-from test_python_levels import envelope, reference
+from envelopes import envelope, reference
 
 
 def declared(level: str) -> dict[str, dict]:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from client import NO_CUDA_DEVICE, Failed, Worker, level_folder
+from envelopes import SETS, expect_outputs_within_bounds
+from level_builds import BUILD, CUDNN_IS_BUILT, ON_A_GPU
 from safetensors.numpy import load_file, save_file
-from test_cpp_levels import BUILD, CUDNN_IS_BUILT, ON_A_GPU
-from test_python_levels import SETS, expect_outputs_within_bounds
 
 LEVELS = ["cudnn_host", pytest.param("cudnn", marks=ON_A_GPU)]
 LAYOUTS = {"default": "contiguous", "channels_last": "channels_last"}

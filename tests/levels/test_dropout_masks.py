@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 from client import Worker, prepare
-from test_cpp_levels import STATIC
-from test_graph_train import make
+from graph_training import make
+from level_builds import STATIC
 from train_bundle import load_state, losses, start, whole_state
 
 LEVELS = [

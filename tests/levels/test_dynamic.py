@@ -94,7 +94,7 @@ def test_the_capture_writes_an_open_graph_and_each_sizes_reference(opened):
 )
 def test_one_network_serves_every_size_and_each_weight_set(level, opened, tmp_path):
     if level in ("torchscript", "libtorch", "aoti"):
-        import test_cpp_levels  # noqa: F401  finds the level binaries, or skips
+        import level_builds  # noqa: F401  finds the level binaries, or skips
     assert prepare(level, opened, tmp_path)["ok"]
     with Worker(level, opened, tmp_path) as worker:
         assert worker.ask("hello")["dynamic"] is True

@@ -5,21 +5,31 @@ statistics, dropout, state, phases; every backward rule on odd shapes."""
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import sys
-from pathlib import Path
 
-import backward_networks
 import numpy as np
 import pytest
 import torch
-import train_bundle
 from backward_networks import NETWORKS
-from client import ROOT, Failed, Worker, level_folder, prepare
+from client import ROOT, Failed, Worker, level_folder
+from graph_training import (
+    NEAR,
+    expect_adam_to_count_steps,
+    expect_four_steps_of_eager,
+    expect_frozen_parameters_to_stay,
+    expect_gradients_as_first_momentum,
+    expect_other_weights_to_start_afresh,
+    expect_phases_that_count,
+    expect_the_same_steps_from_a_state,
+    expect_two_steps_of_eager,
+    make,
+    prepared,
+    worst,
+)
+from level_builds import BUILD, ON_A_GPU, PRIMITIVES, STATIC
 from safetensors.numpy import load_file
-from test_cpp_levels import BUILD, ON_A_GPU, PRIMITIVES, STATIC
 from train_bundle import (
     ADAM,
     ADAMW,
@@ -27,7 +37,6 @@ from train_bundle import (
     Eager,
     load_state,
     losses,
-    moments,
     start,
     state,
     whole_state,
@@ -37,17 +46,10 @@ import training
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture.export import export  # noqa: E402
-from capture.graph import write_graph  # noqa: E402
-from strata_sdk import models  # noqa: E402
 
 if not PRIMITIVES:
     pytest.skip((BUILD / "level_onednn.missing").read_text(), allow_module_level=True)
 
-NEAR = 2e-5  # of float32 against float32: other kernels, other orders of summing
-# batch norms behind each other, before which whole gradients cancel, so that rounding grows
-NEAR_OF = {"norms": 1e-3}
-BATCH = 3
 OPTIMISERS = [
     *(
         SGD | changed
@@ -67,79 +69,6 @@ OPTIMISERS = [
 ]
 
 
-def classes_of(name: str) -> int:
-    return backward_networks.network(name).train()(torch.randn(BATCH, *NETWORKS[name])).shape[1]
-
-
-for _name, _shape in NETWORKS.items():
-    train_bundle.SPECS[_name.lower()] = (
-        f"{ROOT / 'tests' / 'levels' / 'backward_networks.py'}:{_name.lower()}",
-        [("arg0", (BATCH, *_shape), False)],
-        classes_of(_name),
-        "cross_entropy",
-    )
-
-
-train_bundle.SPECS["depths"] = (
-    f"{ROOT / 'tests' / 'levels' / 'backward_networks.py'}:depths",
-    [("arg0", (BATCH, 3, 5, 6), False)],
-    5,
-    "cross_entropy",
-)
-
-
-def make(folder: Path, name: str) -> Path:
-    """The bundle `name` of train_bundle.SPECS with its graph."""
-    bundle = train_bundle.make(folder, name)
-    about = json.loads((bundle / "bundle.json").read_text())
-    module = models.build_model(about["case"]["model"], 0).module
-    trained = [key for key, p in module.named_parameters() if p.requires_grad]
-    module = copy.deepcopy(module).requires_grad_(False)
-    entry = {
-        i["name"]: torch.from_numpy(load_file(bundle / "inputs.safetensors")[f"0/{i['name']}"])
-        for i in about["inputs"]
-    }
-    program, said = export(module, entry, about, training=True)
-    assert program is not None, said
-
-    def save(key, tensors):
-        return __import__("safetensors.torch").torch.save_file(
-            tensors, bundle / f"{key}.safetensors"
-        )
-
-    said = write_graph(
-        program,
-        module,
-        "train",
-        [o["name"] for o in about["outputs"]],
-        list(entry),
-        bundle,
-        save,
-        trained,
-    )
-    assert said["ok"], said
-    return bundle
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """made(name) -> the bundle, captured once."""
-    bundles: dict[str, Path] = {}
-
-    def get(name: str) -> Path:
-        if name not in bundles:
-            bundles[name] = make(tmp_path_factory.mktemp(name) / "bundle", name)
-        return bundles[name]
-
-    return get
-
-
-def prepared(level: str, bundle: Path, cache: Path) -> Path:
-    if level.startswith("static"):
-        assert prepare(level, bundle, cache) == {"ok": True}
-    return cache
-
-
 @pytest.fixture(
     scope="module",
     params=[
@@ -155,106 +84,26 @@ def level(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
-def trained(level, made, tmp_path_factory):
-    """trained(bundle name) -> a worker with the network, dropout off, started afresh by `weights`
-    and the case's optimiser."""
-    workers: dict[str, Worker] = {}
-
-    def get(name: str) -> Worker:
-        if name not in workers:
-            workers[name] = Worker(
-                level,
-                made(name),
-                prepared(level, made(name), tmp_path_factory.mktemp(f"{level}-{name}")),
-                threads=1,
-            )
-            start(workers[name])
-        worker = workers[name]
-        worker.ask("set_optimiser", optimiser=SGD)
-        worker.ask("set_mode", mode="train", dropout=False)
-        worker.ask("weights", weights="timed")
-        return worker
-
-    yield get
-    for worker in workers.values():
-        worker.__exit__()
-
-
-def worst(got: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
-    """The greatest error of a tensor; of momentum relative to its norm and to that of all, since a
-    gradient may be nothing but rounding."""
-    assert set(got) == set(wanted), set(got) ^ set(wanted)
-    kind = lambda name: name.partition(":")[0]  # noqa: E731
-    all_of = {
-        one: np.concatenate(
-            [v.astype(np.float64).ravel() for k, v in wanted.items() if kind(k) == one]
-        )
-        for one in {kind(k) for k in wanted}
-    }
-    errors = {}
-    for name, truth in wanted.items():
-        assert got[name].shape == truth.shape and got[name].dtype == truth.dtype, name
-        size = np.linalg.norm(truth) + (
-            1e-3
-            if kind(name) == "weight"
-            else 0.1 * np.sqrt(np.mean(all_of[kind(name)] ** 2)) * truth.size**0.5
-        )
-        errors[name] = float(np.linalg.norm(got[name].astype(np.float64) - truth) / size)
-    return max(v if v == v else float("inf") for v in errors.values())
-
-
 @pytest.mark.parametrize("name", [name.lower() for name in NETWORKS])
-def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, trained):
-    worker = trained(name)
-    eager = Eager(worker.bundle)
-    assert losses(worker, [0, 1]) == pytest.approx([eager.step(0), eager.step(1)], rel=NEAR)
-    tensors, step, _ = state(worker)
-    assert step == 2 and worst(tensors, eager.state()) < NEAR_OF.get(name, 2 * NEAR)
+def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, graph_worker):
+    expect_two_steps_of_eager(graph_worker(name), name)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
-def test_four_steps_of_the_optimiser_are_those_of_eager(optimiser, trained):
-    worker = trained("mnist")
-    worker.ask("set_optimiser", optimiser=optimiser)
-    eager = Eager(worker.bundle, optimiser)
-    assert losses(worker, [0, 1, 2, 3]) == pytest.approx(
-        [eager.step(i) for i in range(4)], rel=NEAR
-    )
-    tensors, step, rate = state(worker)
-    assert worst(tensors, eager.state()) < NEAR and step == 4
-    assert any(not name.startswith("weight:") for name in tensors) == (
-        optimiser.get("momentum") != 0
-    )
-    assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+def test_four_steps_of_the_optimiser_are_those_of_eager(optimiser, graph_worker):
+    expect_four_steps_of_eager(graph_worker("mnist"), optimiser)
 
 
 @pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
 @pytest.mark.parametrize(("done", "given"), [(0, True), (999, True), (5, False)], ids=str)
 def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
-    done, given, optimiser, trained
+    done, given, optimiser, graph_worker
 ):
-    worker = trained("mnist")
-    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
-    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
-    weights, _, _ = state(worker)
-    chosen = (
-        moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
-    )
-    load_state(worker, weights | chosen, done)
-    eager.load_moments(chosen, done)
-    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=NEAR)
-    tensors, step, _ = state(worker)
-    assert step == done + 1 and worst(tensors, eager.state()) < NEAR
-    worker.ask("set_optimiser", optimiser=SGD)  # and no buffer is left of it
-    load_state(worker, weights, 0)
-    other = Eager(worker.bundle)
-    assert losses(worker, [0, 2]) == pytest.approx([other.step(0), other.step(2)], rel=NEAR)
-    assert worst(state(worker)[0], other.state()) < NEAR
+    expect_adam_to_count_steps(graph_worker("mnist"), done, given, optimiser)
 
 
-def test_trains_a_residual_network_with_its_statistics(trained):
-    worker = trained("resnet18")
+def test_trains_a_residual_network_with_its_statistics(graph_worker):
+    worker = graph_worker("resnet18")
     eager = Eager(worker.bundle)
     before, _, _ = state(worker)
     # in the batches after it rounding moves elements over the kinks of ReLUs, eager's too
@@ -283,75 +132,27 @@ def test_gradients_statistics_and_loss_lie_within_the_proofs_bound(name, level, 
             )
 
 
-def test_the_first_momentum_without_decay_is_the_gradient(trained):
-    worker = trained("mnist")
-    worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
-    before, _, _ = state(worker)
-    losses(worker, [2])
-    after, _, _ = state(worker)
-    eager = Eager(worker.bundle)
-    eager.step(2)
-    gradients = {f"momentum:{n}": p.grad.numpy() for n, p in eager.module.named_parameters()}
-    assert worst({n: v for n, v in after.items() if n.startswith("momentum:")}, gradients) < NEAR
-    assert all(np.array_equal(value, after[name]) for name, value in before.items())
+def test_the_first_momentum_without_decay_is_the_gradient(graph_worker):
+    expect_gradients_as_first_momentum(graph_worker("mnist"))
 
 
-def test_a_frozen_parameter_stays_and_has_no_momentum(trained):
-    worker = trained("frozen")
-    before, _, _ = state(worker)
-    losses(worker, [0, 1])
-    after, _, _ = state(worker)
-    assert {n for n in after if n.startswith("momentum:")} == {
-        "momentum:conv.weight",
-        "momentum:conv.bias",
-        "momentum:fc.bias",
-    }
-    assert all(
-        np.array_equal(before[n], after[n])
-        for n in ("weight:fc.weight", "weight:stem.0.weight", "weight:stem.1.weight")
-    )
-    assert not np.array_equal(
-        before["weight:stem.1.running_mean"], after["weight:stem.1.running_mean"]
-    )
+def test_a_frozen_parameter_stays_and_has_no_momentum(graph_worker):
+    expect_frozen_parameters_to_stay(graph_worker("frozen"))
 
 
 @pytest.mark.parametrize(
     ("optimiser", "lacking"), [(SGD, ["momentum:fc1.bias"]), (ADAMW, [])], ids=["sgd", "adamw"]
 )
-def test_a_state_that_is_put_back_gives_the_same_steps(optimiser, lacking, trained):
-    worker = trained("mnist")
-    worker.ask("set_optimiser", optimiser=optimiser)
-    losses(worker, [0, 1, 2])
-    kept, step, _ = state(worker)
-    first, after = losses(worker, [3, 0]), state(worker)
-    load_state(worker, kept, step)
-    again, step_again, _ = state(worker)
-    assert step_again == 3 and all(np.array_equal(again[n], kept[n]) for n in kept)
-    assert losses(worker, [3, 0]) == first and all(
-        np.array_equal(v, after[0][n]) for n, v in state(worker)[0].items()
-    )
-    without = {n: v for n, v in kept.items() if n not in lacking}
-    load_state(worker, without, 0)
-    assert set(state(worker)[0]) == set(without)
+def test_a_state_that_is_put_back_gives_the_same_steps(optimiser, lacking, graph_worker):
+    expect_the_same_steps_from_a_state(graph_worker("mnist"), optimiser, lacking)
 
 
-def test_other_weights_start_afresh(trained):
-    worker = trained("mnist")
-    losses(worker, [0, 1])
-    worker.ask("weights", weights="other")
-    tensors, step, _ = state(worker)
-    eager = Eager(worker.bundle, weights="other")
-    wanted = eager.state()
-    assert (
-        step == 0
-        and set(tensors) == set(wanted)
-        and all(np.array_equal(v, wanted[n]) for n, v in tensors.items())
-    )
-    assert losses(worker, [3]) == pytest.approx([eager.step(3)], rel=NEAR)
+def test_other_weights_start_afresh(graph_worker):
+    expect_other_weights_to_start_afresh(graph_worker("mnist"))
 
 
-def test_dropout_acts_as_given_and_can_be_switched(trained):
-    worker = trained("mnist")
+def test_dropout_acts_as_given_and_can_be_switched(graph_worker):
+    worker = graph_worker("mnist")
     worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
     off = losses(worker, [0] * 4)
     worker.ask("set_mode", mode="train", dropout=True)
@@ -364,9 +165,11 @@ def test_dropout_acts_as_given_and_can_be_switched(trained):
     assert len(set(losses(worker, [0] * 2))) == 2
 
 
-def test_stochastic_depth_is_switched_like_dropout_and_without_it_steps_are_those_of_eager(trained):
-    test_two_steps_of_every_family_of_operations_are_those_of_eager("depths", trained)
-    worker = trained("depths")
+def test_stochastic_depth_is_switched_like_dropout_and_without_it_steps_are_those_of_eager(
+    graph_worker,
+):
+    expect_two_steps_of_eager(graph_worker("depths"), "depths")
+    worker = graph_worker("depths")
     worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
     off = losses(worker, [0] * 2)
     worker.ask("set_mode", mode="train", dropout=True)
@@ -376,8 +179,8 @@ def test_stochastic_depth_is_switched_like_dropout_and_without_it_steps_are_thos
 
 
 @pytest.mark.parametrize("name", ["mnist", "resnet18", "depths", "windows"])
-def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained):
-    worker = trained(name)
+def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, graph_worker):
+    worker = graph_worker(name)
     eager = Eager(worker.bundle)
     losses(worker, [0])
     tensors, _, _ = state(worker)
@@ -408,28 +211,12 @@ def test_eval_mode_gives_the_networks_outputs_and_changes_nothing(name, trained)
     assert np.linalg.norm(worker.prove([1])["1/output"] - truth) < NEAR * np.linalg.norm(truth)
 
 
-def test_profile_splits_steps_into_phases_and_they_count(level, trained):
-    worker = trained("mnist")
-    answer = worker.ask("profile", iterations=3, indices=[1, 0, 2])
-    if level.startswith("static"):  # a parameter is updated as soon as its gradient is there
-        assert set(answer["phases"]) == {"input", "forward", "loss", "backward"} and answer[
-            "joined"
-        ] == {"backward": ["backward", "update"]}
-    else:
-        assert (
-            set(answer["phases"]) == {"input", "forward", "loss", "backward", "update"}
-            and "joined" not in answer
-        )
-    assert all(len(times) == 3 and min(times) > 0 for times in answer["phases"].values())
-    expected = Eager(worker.bundle)
-    for index in (1, 0, 2):
-        expected.step(index)
-    tensors, step, _ = state(worker)
-    assert step == 3 and worst(tensors, expected.state()) < NEAR
+def test_profile_splits_steps_into_phases_and_they_count(level, graph_worker):
+    expect_phases_that_count(graph_worker("mnist"), level)
 
 
-def test_refuses_states_that_do_not_fit(trained):
-    worker = trained("mnist")
+def test_refuses_states_that_do_not_fit(graph_worker):
+    worker = graph_worker("mnist")
     losses(worker, [0])
     kept, step, _ = state(worker)
     lacking = {n: v for n, v in kept.items() if n != "weight:fc2.bias"}
@@ -472,8 +259,8 @@ def test_keeps_parameters_in_the_librarys_layout_and_counts_what_it_moves(tmp_pa
 
 
 @pytest.mark.skipif(not STATIC, reason="static is not built")
-def test_winograd_trains_3x3_convolutions_forward_and_backward(made, tmp_path):
-    prepared("static", made("tiles"), tmp_path)
+def test_winograd_trains_3x3_convolutions_forward_and_backward(graph_bundle, tmp_path):
+    prepared("static", graph_bundle("tiles"), tmp_path)
     stages = "".join(p.read_text() for p in (tmp_path / "program" / "stages").glob("*.cpp"))
     called = {
         name: sorted(re.findall(r'p\.step\("(\w+)"\);(?:\n.+)*?\n  ' + name + r"\(p,", stages))

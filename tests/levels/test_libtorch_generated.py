@@ -9,15 +9,14 @@ import json
 
 import pytest
 from client import ROOT, Failed, Worker, compare, error, prepare
+from envelopes import SETS, bounds, reference
 from safetensors.numpy import load_file
-from test_cpp_levels import fresh  # noqa: F401  a fixture; finds the level binaries, or skips
-from test_python_levels import SETS, bounds, reference, running  # noqa: F401  a fixture
 
 NETWORKS = f"{ROOT / 'tests/levels/networks.py'}"
 
 
 @pytest.mark.parametrize("name", ["image_operations", "token_operations", "keywords", "in_place"])
-def test_computes_what_eager_computes_with_every_weight_set(name, bundles, running):  # noqa: F811
+def test_computes_what_eager_computes_with_every_weight_set(name, bundles, running):
     bundle = bundles(name)
     worker, loaded = running("libtorch", name)
     assert (
@@ -37,7 +36,7 @@ def test_computes_what_eager_computes_with_every_weight_set(name, bundles, runni
         assert not wrong, (weights, wrong)
 
 
-def test_every_weight_can_be_read_back_those_too_that_no_operation_reads(bundles, running):  # noqa: F811
+def test_every_weight_can_be_read_back_those_too_that_no_operation_reads(bundles, running):
     worker, _ = running("libtorch", "image_operations")
     worker.ask("weights", weights="generic1")
     file = load_file(bundles("image_operations") / "weights" / "generic1.safetensors")

@@ -17,7 +17,7 @@ import pytest
 import torch
 from client import Failed, Worker, error, prepare
 from conftest import capture
-from test_python_levels import SETS, envelope, reference
+from envelopes import SETS, envelope, reference
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from client import ROOT, Failed, Worker, compare_all, level_folder
+from client import Failed, Worker, compare_all, level_folder
+from envelopes import SETS, expect_outputs_within_bounds
+from level_builds import BUILD, PRIMITIVES
+from recorded_operations import lacking
 from safetensors.numpy import load_file, save_file
-from test_cpp_levels import BUILD, PRIMITIVES
-from test_python_levels import SETS, expect_outputs_within_bounds, running  # noqa: F401  a fixture
 
 if not PRIMITIVES:
     pytest.skip((BUILD / "level_onednn.missing").read_text(), allow_module_level=True)
@@ -40,18 +41,6 @@ def test_the_operations_of_level_json_are_those_that_the_code_knows():
     with Worker("onednn") as worker:
         assert worker.ask("hello")["operations"] == written
     assert len(set(written)) == len(written) > 50
-
-
-def lacking(level: str) -> dict[str, list[str]]:
-    """What the level lacks of the operations that torchvision's classifiers use in inference, by
-    model."""
-    known = set(json.loads((level_folder(level) / "level.json").read_text())["operations"])
-    recorded = json.loads((ROOT / "src" / "graph" / "recorded" / "operations.json").read_text())[
-        "graphs"
-    ]
-    used = {name: set(alike["infer"]) for alike in recorded for name in alike["models"]}
-    assert len(used) > 70 and {"resnet50", "vit_b_16", "swin_v2_t", "maxvit_t"} <= used.keys()
-    return {name: sorted(wanted - known) for name, wanted in used.items() if not wanted <= known}
 
 
 def test_has_every_operation_that_torchvisions_classifiers_use_in_inference():
@@ -122,7 +111,7 @@ def test_runs_on_one_openmp_and_without_pytorch(bundles):
 
 
 @pytest.mark.parametrize("name", ["resnet18", "token_operations"])
-def test_weights_read_back_from_its_layouts_are_those_of_the_file(name, bundles, running):  # noqa: F811
+def test_weights_read_back_from_its_layouts_are_those_of_the_file(name, bundles, running):
     worker, loaded = running("onednn", name)
     graph = json.loads((bundles(name) / "graph.json").read_text())
     for weights in ("generic1", "timed"):

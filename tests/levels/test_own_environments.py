@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from client import Failed, Worker, error, own_python, prepare
-from test_python_levels import SETS, envelope, reference
+from envelopes import SETS, envelope, reference
 
 LEVELS = ("ncnn", "mnn")
 # envelopes; of mnn only that it is the same network: how far it may round is the proof's to say,

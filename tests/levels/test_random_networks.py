@@ -20,10 +20,10 @@ import torch
 from captured import captured
 from client import Failed, Worker
 from conftest import once
+from envelopes import FLOOR
+from level_builds import PRIMITIVES, STATIC
 from random_networks import Network, Recipe, drawn, shrunk
 from safetensors.torch import load_file, save_file
-from test_cpp_levels import PRIMITIVES, STATIC
-from test_python_levels import FLOOR
 from torch import Tensor
 
 from capture.training_step import Exact, Stepper

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from client import Failed, Worker, compare, error
+from envelopes import LEVELS, envelope, reference
+from level_builds import PRIMITIVES, STATIC, TORCH
 from safetensors.numpy import load_file
-from test_cpp_levels import PRIMITIVES, STATIC, TORCH
-from test_python_levels import LEVELS, envelope, reference, running  # noqa: F401  a fixture
 
 REQUEST = {
     "threads": 1,
@@ -39,7 +39,7 @@ def served(
 
 
 @pytest.mark.parametrize("level", [*LEVELS, *TORCH, *PRIMITIVES, *STATIC])
-def test_no_client_gets_the_results_of_another(level, bundles, running, tmp_path):  # noqa: F811
+def test_no_client_gets_the_results_of_another(level, bundles, running, tmp_path):
     truth, bound = reference(bundles("mnist"), "timed"), 8 * envelope(bundles("mnist"), "timed")
     worker, _ = running(level, "mnist")
     worker.ask("weights", weights="timed")
@@ -68,7 +68,7 @@ def test_no_client_gets_the_results_of_another(level, bundles, running, tmp_path
 
 def test_aoti_serves_the_weights_that_are_loaded_and_one_client_again_afterwards(
     bundles,
-    running,  # noqa: F811
+    running,
     tmp_path,
 ):
     worker, _ = running("aoti", "mnist")
@@ -84,7 +84,7 @@ def test_aoti_serves_the_weights_that_are_loaded_and_one_client_again_afterwards
         assert known and all(error(outputs, truth) <= bound for outputs in known)
 
 
-def test_a_network_that_writes_into_its_input_is_given_copies(bundles, running, tmp_path):  # noqa: F811
+def test_a_network_that_writes_into_its_input_is_given_copies(bundles, running, tmp_path):
     worker, _ = running("eager", "in_place")
     worker.prove([0, 1])
     _, results = served(worker, tmp_path / "serve", clients=2)
@@ -106,7 +106,7 @@ def test_a_variant_that_replaces_methods_gives_each_client_its_own(bundles, tmp_
             )
 
 
-def test_processes_begin_together(bundles, running, tmp_path):  # noqa: F811
+def test_processes_begin_together(bundles, running, tmp_path):
     workers = [running(level, "mnist")[0] for level in ("eager", "libtorch")]
     begin, starts = time.monotonic_ns() + 400_000_000, {}
 
@@ -125,7 +125,7 @@ def test_processes_begin_together(bundles, running, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("level", ["eager", "libtorch"])
-def test_what_makes_no_sense_is_refused(level, bundles, running, tmp_path):  # noqa: F811
+def test_what_makes_no_sense_is_refused(level, bundles, running, tmp_path):
     worker, _ = running(level, "mnist")
     for changed in (
         {"clients": 0},

@@ -18,10 +18,10 @@ import pytest
 import torch
 from captured import captured
 from client import ROOT, Failed, Worker, compare_all, error, level_folder, prepare
+from envelopes import SETS, bounds, reference
+from level_builds import BUILD, STATIC
+from recorded_operations import lacking
 from safetensors.numpy import load_file, save_file
-from test_cpp_levels import BUILD, STATIC
-from test_onednn import lacking
-from test_python_levels import SETS, bounds, reference, running  # noqa: F401  a fixture
 from torch import nn
 
 if not STATIC:
@@ -31,7 +31,7 @@ if not STATIC:
 @pytest.mark.parametrize(
     "name", ["image_operations", "residual_operations", "kernel_operations", "block_operations"]
 )
-def test_computes_what_eager_computes_on_odd_shapes_with_every_weight_set(name, bundles, running):  # noqa: F811
+def test_computes_what_eager_computes_on_odd_shapes_with_every_weight_set(name, bundles, running):
     bundle = bundles(name)
     worker, loaded = running("static", name)
     assert loaded["settings"]["layout"] == "any" and loaded["settings"]["graph"] == "exported"
@@ -127,7 +127,7 @@ def test_the_variant_measured_times_every_kernel_where_it_can_run_and_takes_the_
             ) <= max(bounds(bundles("kernel_operations"), weights).values())
 
 
-def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles, running):  # noqa: F811
+def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles, running):
     facts = running("static", "resnet18")[0].ask("report")["facts"]
     with Worker("onednn", bundles("resnet18")) as other:
         other.load()
@@ -142,7 +142,7 @@ def test_fuses_what_onednn_does_one_by_one_and_says_what_memory_it_needs(bundles
     )
 
 
-def test_counts_the_library_and_the_weights_as_what_must_be_shipped(bundles, artefacts, running):  # noqa: F811
+def test_counts_the_library_and_the_weights_as_what_must_be_shipped(bundles, artefacts, running):
     loaded = running("static", "resnet18")[1]
     library = artefacts("static", "resnet18") / "network.so"
     assert (

@@ -13,12 +13,20 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import test_graph_train as train
 from client import NO_CUDA_DEVICE, Failed, Worker, error, prepare
-from test_cpp_levels import BUILD, STATIC
-from test_graph_train import made, trained  # noqa: F401  fixtures
-from test_python_levels import bounds, reference
-from train_bundle import ADAM, ADAMW, SGD
+from envelopes import bounds, reference
+from graph_training import (
+    expect_adam_to_count_steps,
+    expect_four_steps_of_eager,
+    expect_frozen_parameters_to_stay,
+    expect_gradients_as_first_momentum,
+    expect_other_weights_to_start_afresh,
+    expect_phases_that_count,
+    expect_the_same_steps_from_a_state,
+    expect_two_steps_of_eager,
+)
+from level_builds import BUILD, STATIC
+from train_bundle import ADAM, ADAMW, SGD, losses
 
 if not STATIC:
     pytest.skip((BUILD / "level_static.missing").read_text(), allow_module_level=True)
@@ -78,19 +86,17 @@ def test_a_network_lies_channels_last_and_takes_batch_norm_sum_and_activation_in
     )
 
 
-def test_adam_begins_where_a_recorded_graph_of_sgd_was_run_and_is_that_of_eager(trained):  # noqa: F811
-    train.test_four_steps_of_the_optimiser_are_those_of_eager(SGD, trained)
-    train.test_four_steps_of_the_optimiser_are_those_of_eager(ADAMW, trained)
-    train.test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
-        999, True, ADAM, trained
-    )
+def test_adam_begins_where_a_recorded_graph_of_sgd_was_run_and_is_that_of_eager(graph_worker):
+    expect_four_steps_of_eager(graph_worker("mnist"), SGD)
+    expect_four_steps_of_eager(graph_worker("mnist"), ADAMW)
+    expect_adam_to_count_steps(graph_worker("mnist"), 999, True, ADAM)
 
 
 @pytest.mark.parametrize(
     "name", ["convolutions", "poolings", "norms", "activations", "products", "tokens", "fire"]
 )
-def test_two_steps_of_families_of_operations_are_those_of_eager(name, trained):  # noqa: F811
-    train.test_two_steps_of_every_family_of_operations_are_those_of_eager(name, trained)
+def test_two_steps_of_families_of_operations_are_those_of_eager(name, graph_worker):
+    expect_two_steps_of_eager(graph_worker(name), name)
 
 
 @pytest.mark.parametrize(
@@ -104,34 +110,42 @@ def test_two_steps_of_families_of_operations_are_those_of_eager(name, trained): 
 )
 def test_four_steps_of_the_optimiser_are_those_of_eager_though_the_second_was_recorded(
     changed,
-    trained,  # noqa: F811
+    graph_worker,
 ):
-    train.test_four_steps_of_the_optimiser_are_those_of_eager(SGD | changed, trained)
+    expect_four_steps_of_eager(graph_worker("mnist"), SGD | changed)
 
 
-def test_dropout_draws_anew_in_every_run_of_a_recorded_step_and_can_be_switched(trained):  # noqa: F811
-    worker = trained("mnist")
-    worker.ask("set_optimiser", optimiser=train.SGD | {"lr": 0.0, "weight_decay": 0.0})
-    off = train.losses(worker, [0, 0, 0])
+def test_dropout_draws_anew_in_every_run_of_a_recorded_step_and_can_be_switched(graph_worker):
+    worker = graph_worker("mnist")
+    worker.ask("set_optimiser", optimiser=SGD | {"lr": 0.0, "weight_decay": 0.0})
+    off = losses(worker, [0, 0, 0])
     worker.ask("set_mode", mode="train", dropout=True)
-    on = train.losses(worker, [0, 0, 0])
+    on = losses(worker, [0, 0, 0])
     worker.ask("set_mode", mode="train", dropout=False)
-    assert train.losses(worker, [0]) == off[:1] and len(set(off)) == 1 and len({*on, *off}) == 4
+    assert losses(worker, [0]) == off[:1] and len(set(off)) == 1 and len({*on, *off}) == 4
 
 
-test_the_first_momentum_without_decay_is_the_gradient = (
-    train.test_the_first_momentum_without_decay_is_the_gradient
+def test_the_first_momentum_without_decay_is_the_gradient(graph_worker):
+    expect_gradients_as_first_momentum(graph_worker("mnist"))
+
+
+def test_a_frozen_parameter_stays_and_has_no_momentum(graph_worker):
+    expect_frozen_parameters_to_stay(graph_worker("frozen"))
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "lacking"), [(SGD, ["momentum:fc1.bias"]), (ADAMW, [])], ids=["sgd", "adamw"]
 )
-test_a_frozen_parameter_stays_and_has_no_momentum = (
-    train.test_a_frozen_parameter_stays_and_has_no_momentum
-)
-test_a_state_that_is_put_back_gives_the_same_steps = (
-    train.test_a_state_that_is_put_back_gives_the_same_steps
-)
-test_other_weights_start_afresh = train.test_other_weights_start_afresh
-test_profile_splits_steps_into_phases_and_they_count = (
-    train.test_profile_splits_steps_into_phases_and_they_count
-)
+def test_a_state_that_is_put_back_gives_the_same_steps(optimiser, lacking, graph_worker):
+    expect_the_same_steps_from_a_state(graph_worker("mnist"), optimiser, lacking)
+
+
+def test_other_weights_start_afresh(graph_worker):
+    expect_other_weights_to_start_afresh(graph_worker("mnist"))
+
+
+def test_profile_splits_steps_into_phases_and_they_count(level, graph_worker):
+    expect_phases_that_count(graph_worker("mnist"), level)
 
 
 def on_cuda(bundle: Path, to: Path, precision: str = "fp32") -> Path:
@@ -184,8 +198,8 @@ def test_compiles_for_a_device_and_is_unavailable_where_there_is_none(
     )
 
 
-def test_a_training_step_compiles_for_a_device(made, tmp_path):  # noqa: F811
-    bundle = on_cuda(made("mnist"), tmp_path / "bundle")
+def test_a_training_step_compiles_for_a_device(graph_bundle, tmp_path):
+    bundle = on_cuda(graph_bundle("mnist"), tmp_path / "bundle")
     answer = prepare("static", bundle, tmp_path)
     assert answer == {"ok": True} or answer["code"] == "unavailable", answer
     if answer["ok"]:

@@ -4,28 +4,31 @@ optimiser against its formula, dropout, and that every planted fault shows."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
-from client import ROOT, Failed, Worker
+from client import Failed, Worker
 from safetensors.numpy import load_file
 from train_bundle import moments
 
-from training import PROBE, about, gradients, load_state, probe, sgd, state, step_error, times_bound
+from training import (
+    INFLATED,
+    PROBE,
+    SETS,
+    about,
+    gradients,
+    load_state,
+    probe,
+    sgd,
+    state,
+    step_error,
+    times_bound,
+)
 
 LEVELS = ("eager", "compile", "eager@channels_last", "eager@fused")
-SETS = ("timed", "probe1", "probe2")
-INFLATED = {
-    "name": "sgd",
-    "lr": 0.1,
-    "momentum": 0.9,
-    "dampening": 0.0,
-    "weight_decay": 0.1,
-    "nesterov": False,
-    "schedule": None,
-}
+
+
 INFLATED_ADAM = {
     "name": "adam",
     "lr": 0.1,
@@ -37,29 +40,9 @@ INFLATED_ADAM = {
 }
 
 
-@pytest.fixture(scope="module")
-def running(bundles, tmp_path_factory):
-    """running(level or level@variant, bundle name) -> (worker, its answer to load), kept for the
-    tests of this file."""
-    workers: dict[tuple[str, str], tuple[Worker, dict]] = {}
-    cache = tmp_path_factory.mktemp("cache")
-
-    def get(level: str, name: str) -> tuple[Worker, dict]:
-        if (level, name) not in workers:
-            plain, _, variant = level.partition("@")
-            worker = Worker(plain, bundles(name), cache, threads=1, variant=variant or "default")
-            workers[level, name] = worker, {}
-            workers[level, name] = worker, worker.load()
-        return workers[level, name]
-
-    yield get
-    for worker, _ in workers.values():
-        worker.__exit__()
-
-
 @pytest.fixture(params=LEVELS)
-def tiny(request, running) -> Worker:
-    worker, _ = running(request.param, "train_tiny")
+def tiny(request, running_variant) -> Worker:
+    worker, _ = running_variant(request.param, "train_tiny")
     worker.ask("weights", weights="timed")
     worker.ask("set_mode", mode="train", dropout=False)
     return worker
@@ -76,9 +59,9 @@ def tiny(request, running) -> Worker:
     ],
 )
 def test_loss_gradients_and_statistics_lie_in_the_envelope_for_every_weight_set(
-    level, name, bundles, running
+    level, name, bundles, running_variant
 ):
-    worker, _ = running(level, name)
+    worker, _ = running_variant(level, name)
     for weights in (*SETS, "timed"):  # and back again
         times = times_bound(probe(worker, weights), bundles(name), weights)
         assert max(times.values()) <= 1, (weights, max(times, key=times.get), max(times.values()))
@@ -214,8 +197,8 @@ def test_buffers_and_steps_are_dropped_with(operation, tiny):
 
 
 @pytest.mark.parametrize("level", ["eager", "compile"])
-def test_dropout_can_be_switched_off_and_on(level, running, bundles):
-    worker, _ = running(level, "train_tiny")
+def test_dropout_can_be_switched_off_and_on(level, running_variant, bundles):
+    worker, _ = running_variant(level, "train_tiny")
     worker.ask("weights", weights="timed")
     worker.ask("set_optimiser", optimiser=PROBE | {"lr": 0.0})
     worker.ask("set_mode", mode="train", dropout=False)
@@ -230,8 +213,8 @@ def test_dropout_can_be_switched_off_and_on(level, running, bundles):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_state_writes_the_tensors_that_are_asked_for_by_name(level, running):
-    worker, _ = running(level, "train_tiny")
+def test_state_writes_the_tensors_that_are_asked_for_by_name(level, running_variant):
+    worker, _ = running_variant(level, "train_tiny")
     worker.ask("set_mode", mode="train", dropout=True)
     worker.ask("set_optimiser", optimiser=PROBE | {"lr": 0.0, "momentum": 2.0**-40})
     worker.prove([0])
@@ -242,8 +225,8 @@ def test_state_writes_the_tensors_that_are_asked_for_by_name(level, running):
 
 
 @pytest.mark.parametrize("level", ["eager", "compile"])
-def test_eval_mode_gives_the_network_s_outputs_and_changes_nothing(level, running, bundles):
-    worker, _ = running(level, "train_tiny")
+def test_eval_mode_gives_the_network_s_outputs_and_changes_nothing(level, running_variant, bundles):
+    worker, _ = running_variant(level, "train_tiny")
     worker.ask("weights", weights="timed")
     worker.ask("set_mode", mode="eval", dropout=True)
     before, _ = state(worker)
@@ -296,14 +279,14 @@ def test_a_profile_has_one_time_a_phase_and_iteration(tiny):
     assert state(tiny)[1]["step"] == before + 3
 
 
-def test_reports_how_it_trains(running):
+def test_reports_how_it_trains(running_variant):
     for level, expected in (
         ("eager", {"optimiser": "loop", "layout": "contiguous", "graph": "none"}),
         ("eager@fused", {"optimiser": "fused"}),
         ("eager@channels_last", {"layout": "channels_last"}),
         ("compile", {"optimiser": "loop", "graph": "compiled", "graph_breaks": 0}),
     ):
-        worker, loaded = running(level, "train_tiny")
+        worker, loaded = running_variant(level, "train_tiny")
         assert (
             expected.items() <= loaded["settings"].items()
             and loaded["settings"]["inference_mode"] is False
@@ -322,233 +305,3 @@ def test_reports_how_it_trains(running):
     assert (
         loaded["settings"]["compile"]["guards"] > 0 and loaded["settings"]["compile"]["graphs"] == 1
     )
-
-
-# --------------------------------------------------------------------------------- planted faults
-
-
-@pytest.fixture(scope="module")
-def faulty(bundles, tmp_path_factory):
-    """faulty(name): one worker of faulty_eager, loaded anew with that fault."""
-    choice = tmp_path_factory.mktemp("fault") / "fault"
-    choice.write_text("none")
-    with Worker(
-        "faulty_eager", bundles("train_tiny"), threads=1, STRATA_FAULT=f"@{choice}"
-    ) as worker:
-
-        def get(fault: str) -> Worker:
-            worker.ask("unload")
-            choice.write_text(fault)
-            worker.load("probe1")
-            return worker
-
-        yield get
-
-
-def test_without_a_fault_it_passes(faulty, bundles):
-    worker = faulty("none")
-    for weights in SETS:
-        assert (
-            max(times_bound(probe(worker, weights), bundles("train_tiny"), weights).values()) <= 1
-        )
-
-
-@pytest.mark.parametrize(
-    ("fault", "kinds"),
-    [
-        ("relu_dropped", {"loss", "grad"}),
-        ("labels_off_by_one", {"loss", "grad"}),
-        ("shortcut_backward", {"grad"}),
-        ("bn_eval", {"loss", "grad", "stat"}),
-        ("bias_skipped", {"grad"}),
-        ("bn_biased_variance", {"stat"}),
-        ("label_smoothing", {"loss", "grad"}),
-        ("bf16", {"grad"}),
-        ("loss_summed", {"loss", "grad"}),
-        ("shortcut_dropped", {"loss", "grad"}),
-        ("wrong_seed", {"loss", "grad"}),
-        ("other_batch", {"loss", "grad"}),
-        ("un_normalised_input", {"grad"}),
-        ("dropout_always", {"loss", "grad"}),
-        ("constant_loss", {"loss"}),
-    ],
-)
-def test_a_fault_of_the_step_shows_by_ten_bounds_where_it_should(fault, kinds, faulty, bundles):
-    times = times_bound(probe(faulty(fault), "probe1"), bundles("train_tiny"), "probe1")
-    for kind in kinds:
-        assert max(v for k, v in times.items() if k.startswith(kind)) > 10, kind
-
-
-def test_every_fault_of_a_training_step_is_planted_here():
-    text = (ROOT / "src" / "capture" / "train_faults.py").read_text()
-    inside = text[text.index("TRAIN_FAULTS: dict") : text.index("IN_FLOAT32 =")]
-    marks = [
-        mark
-        for mark in test_a_fault_of_the_step_shows_by_ten_bounds_where_it_should.pytestmark
-        if mark.name == "parametrize"
-    ]
-    planted = {fault for fault, _ in marks[0].args[1]}
-    names = set(inside.split('"')[1::2])
-    assert len(names) >= 9 and names <= planted
-
-
-def test_biases_that_are_skipped_have_a_gradient_of_zero(faulty):
-    found = probe(faulty("bias_skipped"), "probe1")
-    assert not found["grad:7.bias"].any() and found["grad:7.weight"].any()
-
-
-def test_weights_that_are_baked_in_show_in_the_second_set(faulty, bundles):
-    worker = faulty("baked_weights")
-    assert max(times_bound(probe(worker, "probe1"), bundles("train_tiny"), "probe1").values()) <= 1
-    assert (
-        max(times_bound(probe(worker, "probe2"), bundles("train_tiny"), "probe2").values()) > 1000
-    )
-
-
-@pytest.mark.parametrize(
-    ("fault", "changed"),
-    [
-        ("no_momentum", {}),
-        ("no_weight_decay", {}),
-        ("no_dampening", {"dampening": 0.5}),
-        ("no_nesterov", {"nesterov": True}),
-        ("rate_off", {}),
-    ],
-)
-def test_a_fault_of_the_optimiser_shows_against_its_formula(fault, changed, faulty):
-    optimiser = INFLATED | changed
-    worker = faulty("none")
-    worker.ask("set_mode", mode="train", dropout=False)
-    worker.ask("set_optimiser", optimiser=INFLATED)
-    worker.prove([0, 1])
-    before, _ = state(worker)
-    assert step_error(worker, before, optimiser, 2, 0.1) < 1e-5
-    worker = faulty(fault)
-    worker.ask("set_mode", mode="train", dropout=False)
-    if fault == "rate_off":  # the probe step's own rate is off too, and leaves its buffer sound
-        assert step_error(worker, before, optimiser, 2, 0.1) == pytest.approx(1e-3, rel=0.1)
-    else:
-        assert step_error(worker, before, optimiser, 2, 0.1) > 1e-3
-
-
-def test_a_schedule_inside_the_loop_shows_without_loading_again(faulty):
-    for fault, wrong in (("none", False), ("decay_inside", True)):
-        worker = faulty(fault)
-        worker.ask("set_mode", mode="train", dropout=False)
-        worker.ask("set_optimiser", optimiser=INFLATED)
-        worker.prove([0, 1, 2])
-        before, answer = state(worker)
-        worker.prove([3])
-        after, _ = state(worker)
-        v, w = (
-            after["momentum:7.bias"].astype(np.float64),
-            before["weight:7.bias"].astype(np.float64),
-        )
-        off = (
-            np.abs(after["weight:7.bias"] - (w - answer["lr"] * v)).max()
-            / np.abs(answer["lr"] * v).max()
-        )
-        assert (off > 1e-3) == wrong, fault
-
-
-def test_buffers_that_outlive_a_change_of_weights_show(faulty):
-    worker = faulty("keeps_buffers")
-    worker.ask("set_optimiser", optimiser=INFLATED)
-    worker.prove([0])
-    worker.ask("weights", weights="probe2")
-    assert gradients(state(worker)[0])
-
-
-def test_stale_labels_and_inputs_show_in_the_second_loss(faulty):
-    truth = faulty("none")
-    still = PROBE | {"lr": 0.0}
-
-    def losses(worker: Worker) -> dict:
-        worker.ask("set_mode", mode="train", dropout=False)
-        worker.ask("set_optimiser", optimiser=still)
-        return worker.prove([0, 1])
-
-    wanted = losses(truth)
-    for fault in ("stale_labels", "stale_input"):
-        found = losses(faulty(fault))
-        assert (
-            found["0/loss"] == wanted["0/loss"] and abs(found["1/loss"] - wanted["1/loss"]) > 1e-3
-        )
-
-
-def test_dropout_that_never_drops_shows(faulty):
-    worker = faulty("dropout_never")
-    worker.ask("set_optimiser", optimiser=PROBE | {"lr": 0.0})
-    worker.ask("set_mode", mode="train", dropout=True)
-    assert len({float(worker.prove([0])["0/loss"]) for _ in range(4)}) == 1
-
-
-def test_a_training_fault_is_refused_in_a_case_of_inference(bundles):
-    with (
-        Worker("faulty_eager", bundles("in_place"), threads=1, STRATA_FAULT="bn_eval") as worker,
-        pytest.raises(Failed, match="STRATA_FAULT is 'bn_eval'"),
-    ):
-        worker.load()
-
-
-# ----------------------------------------------- variants of inference, and what the compiler did
-
-
-@pytest.mark.parametrize(
-    "level",
-    ["eager@channels_last", "compile@channels_last", "compile@freezing", "compile@max-autotune"],
-)
-def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, running):
-    from test_python_levels import envelope, error, reference
-
-    worker, loaded = running(level, "in_place")
-    told = {
-        "eager@channels_last": {"layout": "channels_last"},
-        "compile@channels_last": {"layout": "channels_last", "graph": "compiled"},
-        "compile@freezing": {"freezing": True},
-        "compile@max-autotune": {"autotune": True, "freezing": False},
-    }[level]
-    assert told.items() <= loaded["settings"].items()
-    for weights in ("timed", "generic1", "generic2"):
-        worker.ask("weights", weights=weights)
-        assert error(worker.prove([0, 1]), reference(bundles("in_place"), weights)) <= 8 * envelope(
-            bundles("in_place"), weights
-        )
-    if level != "compile@freezing":
-        assert worker.ask("read_weights")["sha256"]
-        return
-    with pytest.raises(Failed, match="part of its code") as failure:
-        worker.ask("read_weights")
-    assert failure.value.code == "unsupported"
-
-
-@pytest.mark.parametrize(
-    ("level", "bundle", "what"),
-    [
-        ("eager@turbo", "in_place", "no variant turbo"),
-        ("eager@fused", "in_place", "eager@fused has no mode infer"),
-        ("eager@cudagraph", "in_place", "eager@cudagraph has no device cpu"),
-        ("compile@freezing", "train_tiny", "compile@freezing has no mode train"),
-    ],
-)
-def test_a_variant_beyond_level_json_is_unsupported(level, bundle, what, bundles):
-    plain, _, variant = level.partition("@")
-    with (
-        Worker(plain, bundles(bundle), threads=1, variant=variant) as worker,
-        pytest.raises(Failed, match=what) as failure,
-    ):
-        worker.load()
-    assert failure.value.code == "unsupported" and failure.value.hint.startswith("it has: ")
-
-
-def test_graph_breaks_are_told_with_file_and_line(bundles, running):
-    _, loaded = running("compile", "branching")
-    found = loaded["settings"]["compile"]
-    file, _, line = found["graph_breaks"][0]["where"].rpartition(":")
-    source = (ROOT / "tests" / "levels" / "networks.py").read_text(encoding="utf-8").splitlines()
-    assert (
-        file.endswith("networks.py")
-        and "if x.sum()" in source[int(line) - 1]
-        and found["graph_breaks"][0]["reason"]
-    )
-    assert found["graphs"] >= 2 and found["guards"] > 0 and json.dumps(found["recompiles"])

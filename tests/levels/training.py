@@ -11,6 +11,16 @@ import numpy as np
 from client import Worker
 from safetensors.numpy import load_file
 
+SETS = ("timed", "probe1", "probe2")
+INFLATED = {
+    "name": "sgd",
+    "lr": 0.1,
+    "momentum": 0.9,
+    "dampening": 0.0,
+    "weight_decay": 0.1,
+    "nesterov": False,
+    "schedule": None,
+}
 # without a buffer the first step's buffer is the gradient
 PROBE = {
     "name": "sgd",

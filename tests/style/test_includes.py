@@ -95,3 +95,14 @@ def test_levels_and_the_sdk_use_no_more_than_the_folders_that_are_theirs():
 def test_what_programs_contain_uses_nothing_of_strata():
     names = {*ORDER, "strata", "strata_sdk"}
     assert [f"{file}: {name}" for file, name in uses(ROOT / "runtime") if name in names] == []
+
+
+def test_no_file_of_tests_imports_another():
+    """What several of them use stands in a module beside them."""
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for module in imported(file.read_text(encoding="utf-8"))
+        if module.split(".")[0].startswith("test_")
+    ]
+    assert not wrong, wrong

@@ -205,7 +205,10 @@ struct Averages {
 };
 
 Averages averages_of(const Averaging& how, int rank, const View& image, const View& result) {
-  Averages all{as_volume(how.window, rank), how.adaptive, how.count_padding, how.divisor, {}, {}};
+  Averages all{.window = as_volume(how.window, rank),
+               .adaptive = how.adaptive,
+               .count_padding = how.count_padding,
+               .divisor = how.divisor};
   for (int d = 0; d < 3; ++d) {
     all.in[d] = image.extents[d + 2];
     all.out[d] = result.extents[d + 2];

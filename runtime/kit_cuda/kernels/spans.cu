@@ -34,7 +34,8 @@ View other_part(const View& view, int dims) {
 
 Windows windows_of(const SpanPool& how, const View& in, const View& out) {
   if (how.dims > 3) throw std::invalid_argument("averages over more than 3 dimensions");
-  Windows windows{{}, how.divisor, pooled_part(in, how.dims), pooled_part(out, how.dims)};
+  Windows windows{
+      .spans = {}, .divisor = how.divisor, .in = pooled_part(in, how.dims), .out = pooled_part(out, how.dims)};
   for (int d = 0; d < how.dims; ++d) windows.spans[3 - how.dims + d] = how.spans[d];
   return windows;
 }

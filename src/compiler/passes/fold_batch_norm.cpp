@@ -35,12 +35,12 @@ std::optional<Norm> norm_of(const Program& program, const Step& step) {
   if (node.operation() != "batch_norm" || node.flag("training") || node.outputs.size() != 1 || !step.posts.empty() ||
       step.when != When::run)
     return std::nullopt;
-  const Norm norm{node.tensor("input"),
-                  tensor_or_none(node, "weight"),
-                  tensor_or_none(node, "bias"),
-                  tensor_or_none(node, "running_mean"),
-                  tensor_or_none(node, "running_var"),
-                  node.find("eps")->plain};
+  const Norm norm{.input = node.tensor("input"),
+                  .gamma = tensor_or_none(node, "weight"),
+                  .beta = tensor_or_none(node, "bias"),
+                  .mean = tensor_or_none(node, "running_mean"),
+                  .var = tensor_or_none(node, "running_var"),
+                  .eps = node.find("eps")->plain};
   if (norm.mean < 0 || norm.var < 0 || program.value(norm.input).type != graph::Type::float32) return std::nullopt;
   for (const int operand : {norm.gamma, norm.beta, norm.mean, norm.var})
     if (!is_weight(program, operand)) return std::nullopt;

@@ -29,7 +29,7 @@ std::optional<std::pair<int, int>> summands(const Program& program, const Step& 
 // A product by a weight broadcast (a layer's scale) takes a sum, and what follows it, as cheaply as a layer does.
 bool takes_sum(Step step, const std::vector<Post>& then) {
   if (step.node.operation() == "add" || step.node.operation() == "sub") return false;
-  const Post sum{Post::Kind::add, "add", 0, 0, 0};
+  const Post sum{.kind = Post::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = 0};
   if (!takes_post(step, sum)) return false;
   step.posts.push_back(sum);
   for (const auto& post : then) {
@@ -55,7 +55,7 @@ Result<void> fuse_residual_sums(Program& program) {
       if (into <= producer_of(other) || !uses.only_reader(into_value, static_cast<int>(s))) continue;
       auto& layer = program.steps[static_cast<std::size_t>(into)];
       if (!takes_sum(layer, step.posts)) continue;
-      layer.posts.push_back({Post::Kind::add, "add", 0, 0, other});
+      layer.posts.push_back({.kind = Post::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = other});
       layer.posts.insert(layer.posts.end(), step.posts.begin(), step.posts.end());
       auto& readers = uses.consumers[static_cast<std::size_t>(other)];
       std::replace(readers.begin(), readers.end(), static_cast<int>(s), into);

@@ -78,7 +78,7 @@ Window pool_window(const Emitter& e, const graph::Shape& in, const graph::Shape&
 
 Window adaptive_window(const graph::Shape& in, const graph::Shape& out) {
   const auto rank = in.size() - 2;
-  Window window{{}, {}, Numbers(rank, 1), Numbers(rank, 0), Numbers(rank, 0)};
+  Window window{.kernel = {}, .dilation = Numbers(rank, 1), .before = Numbers(rank, 0), .after = Numbers(rank, 0)};
   for (std::size_t at = 2; at < in.size(); ++at) {
     window.exact = window.exact && out[at] > 0 && in[at] % out[at] == 0;
     window.kernel.push_back(in[at] / std::max<std::int64_t>(out[at], 1));

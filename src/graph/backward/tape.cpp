@@ -6,13 +6,13 @@
 namespace strata::graph {
 
 Argument tensor_argument(std::string name, int value) {
-  return {std::move(name), Argument::Kind::tensor, {}, {value}};
+  return {.name = std::move(name), .kind = Argument::Kind::tensor, .values = {value}};
 }
 Argument tensors_argument(std::string name, std::vector<int> values) {
-  return {std::move(name), Argument::Kind::tensors, {}, std::move(values)};
+  return {.name = std::move(name), .kind = Argument::Kind::tensors, .values = std::move(values)};
 }
 Argument plain_argument(std::string name, nlohmann::json plain) {
-  return {std::move(name), Argument::Kind::plain, std::move(plain), {}};
+  return {.name = std::move(name), .kind = Argument::Kind::plain, .plain = std::move(plain)};
 }
 
 Tape::Tape(const Graph& network) : graph_(network) {

@@ -77,13 +77,13 @@ class Unfolded {
       const float* w = weight.data() + one % groups_ * outputs_ * window_;
       // result [outputs, places] = weight rows^T
       const Floats turned = transposed(rows);
-      multiply<float>({1,
-                       outputs_,
-                       places_,
-                       window_,
-                       {w, 0, window_, 1},
-                       {turned.data(), 0, places_, 1},
-                       result.data() + one * outputs_ * places_});
+      multiply<float>({.batch = 1,
+                       .rows = outputs_,
+                       .columns = places_,
+                       .inner = window_,
+                       .left = {.data = w, .batch_stride = 0, .row_stride = window_, .column_stride = 1},
+                       .right = {.data = turned.data(), .batch_stride = 0, .row_stride = places_, .column_stride = 1},
+                       .to = result.data() + one * outputs_ * places_});
     }
     write(result, call.result, shape_.result);
   }
@@ -93,13 +93,19 @@ class Unfolded {
     std::vector<double> image(static_cast<std::size_t>(shape_.image.count()), 0.0);
     Floats rows(static_cast<std::size_t>(places_ * window_));
     for (Index one = 0; one < batch_ * groups_; ++one) {
-      multiply<float>({1,
-                       places_,
-                       window_,
-                       outputs_,
-                       {gradient.data() + one * outputs_ * places_, 0, 1, places_},
-                       {weight.data() + one % groups_ * outputs_ * window_, 0, window_, 1},
-                       rows.data()});
+      multiply<float>({.batch = 1,
+                       .rows = places_,
+                       .columns = window_,
+                       .inner = outputs_,
+                       .left = {.data = gradient.data() + one * outputs_ * places_,
+                                .batch_stride = 0,
+                                .row_stride = 1,
+                                .column_stride = places_},
+                       .right = {.data = weight.data() + one % groups_ * outputs_ * window_,
+                                 .batch_stride = 0,
+                                 .row_stride = window_,
+                                 .column_stride = 1},
+                       .to = rows.data()});
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (from_[i] >= 0) image[static_cast<std::size_t>(one * image_elements() + from_[i])] += rows[i];
     }
@@ -112,13 +118,16 @@ class Unfolded {
     Floats part(static_cast<std::size_t>(outputs_ * window_));
     for (Index one = 0; one < batch_ * groups_; ++one) {
       const Floats rows = unfold(image, one);
-      multiply<float>({1,
-                       outputs_,
-                       window_,
-                       places_,
-                       {gradient.data() + one * outputs_ * places_, 0, places_, 1},
-                       {rows.data(), 0, window_, 1},
-                       part.data()});
+      multiply<float>({.batch = 1,
+                       .rows = outputs_,
+                       .columns = window_,
+                       .inner = places_,
+                       .left = {.data = gradient.data() + one * outputs_ * places_,
+                                .batch_stride = 0,
+                                .row_stride = places_,
+                                .column_stride = 1},
+                       .right = {.data = rows.data(), .batch_stride = 0, .row_stride = window_, .column_stride = 1},
+                       .to = part.data()});
       for (std::size_t i = 0; i < part.size(); ++i)
         weight[static_cast<std::size_t>(one % groups_ * outputs_ * window_) + i] += part[i];
     }
@@ -164,10 +173,15 @@ class Unfolded {
   }
 
   static Tensor row_major_of(Floats& plain, const View& view) {
-    return {reinterpret_cast<std::byte*>(plain.data()), 0, kit_cuda::row_major(view.extents, view.rank)};
+    return {.memory = reinterpret_cast<std::byte*>(plain.data()),
+            .offset = 0,
+            .view = kit_cuda::row_major(view.extents, view.rank)};
   }
   Tensor operand(void* data, const View& view) const {
-    return {static_cast<std::byte*>(data), 0, view, shape_.bfloat16 ? Type::bfloat16 : Type::float32};
+    return {.memory = static_cast<std::byte*>(data),
+            .offset = 0,
+            .view = view,
+            .type = shape_.bfloat16 ? Type::bfloat16 : Type::float32};
   }
   Floats read(void* data, const View& view) const {
     Floats plain(static_cast<std::size_t>(view.count()));
@@ -205,7 +219,11 @@ class HostCalls final : public Calls {
   BoundCall batch_norm(const BatchNormInferenceCall& call) override {
     return {[call] {
               kit_cuda::normalise(nullptr, {call.x, call.view},
-                                  {call.mean, call.variance, call.scale, call.shift, call.epsilon},
+                                  {.mean = call.mean,
+                                   .variance = call.variance,
+                                   .scale = call.scale,
+                                   .shift = call.shift,
+                                   .epsilon = call.epsilon},
                                   {call.y, call.view});
             },
             "host"};

@@ -42,14 +42,14 @@ ConvolutionShape shape_of(const Kind& kind, Direction direction, bool last, bool
   Dims result{kind.image[0], kind.weight[0]};
   for (std::size_t i = 2; i < kind.image.size(); ++i)
     result.push_back((kind.image[i] + 2 * kind.padding - kind.dilation * (kind.weight[i] - 1) - 1) / kind.stride + 1);
-  return {direction,
-          view(kind.image),
-          view(kind.weight),
-          view(result),
-          Dims(rank, kind.stride),
-          Dims(rank, kind.dilation),
-          Dims(rank, kind.padding),
-          bfloat16};
+  return {.direction = direction,
+          .image = view(kind.image),
+          .weight = view(kind.weight),
+          .result = view(result),
+          .stride = Dims(rank, kind.stride),
+          .dilation = Dims(rank, kind.dilation),
+          .padding = Dims(rank, kind.padding),
+          .bfloat16 = bfloat16};
 }
 
 std::string answer(const std::vector<std::uint8_t>& device, const ConvolutionShape& shape, bool tf32) {
