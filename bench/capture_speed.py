@@ -76,12 +76,12 @@ def capture(process: subprocess.Popen, spec: dict, folder: Path, name: str) -> d
     seconds: dict[str, float] = {}
     part, since = "start", time.monotonic()
     for line in process.stdout:
-        now, said = time.monotonic(), json.loads(line)
-        if said.get("ok") is False:
-            sys.exit(f"{name}: {said['what']}")
+        now, message = time.monotonic(), json.loads(line)
+        if message.get("ok") is False:
+            sys.exit(f"{name}: {message['what']}")
         seconds[part] = seconds.get(part, 0.0) + now - since
-        part, since = part_of(said["progress"]) if "progress" in said else "end", now
-        if "exit_code" in said:
+        part, since = part_of(message["progress"]) if "progress" in message else "end", now
+        if "exit_code" in message:
             break
     return seconds
 

@@ -152,9 +152,9 @@ def in_turns(rounds: int, runs: dict) -> dict[str, Times]:
     times: dict[str, list[Times]] = {}
     for _ in range(rounds):
         for name, run in runs.items():
-            one = run()
-            if one is not None:
-                times.setdefault(name, []).append(one)
+            seconds = run()
+            if seconds is not None:
+                times.setdefault(name, []).append(seconds)
     return {
         name: (
             statistics.median(wall for wall, _ in values),

@@ -28,7 +28,7 @@ TRAINED = {"mnist_convnet": ["--batch", "4"], "resnet18": ["--input", "4x3x64x64
 SHORT = ["--restarts", "1", "--budget", "1s"]
 
 
-def judged(rows: list[dict], wanted: str) -> Iterable[tuple[str, list[float], str]]:
+def judged(rows: list[dict], pattern: str) -> Iterable[tuple[str, list[float], str]]:
     """(level, errors in envelopes of the lines that `wanted` matches, why it is accused or "") of
     each row that was proven."""
     for row in rows:
@@ -37,7 +37,9 @@ def judged(rows: list[dict], wanted: str) -> Iterable[tuple[str, list[float], st
         values = [
             line["value"].split()[0]
             for line in row["proof"]["lines"]
-            if re.match(wanted, line["check"]) and line["result"] != "not_checked" and line["value"]
+            if re.match(pattern, line["check"])
+            and line["result"] != "not_checked"
+            and line["value"]
         ]
         yield (
             row["level"],

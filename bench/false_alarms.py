@@ -117,7 +117,7 @@ def run_once(case: str, options: argparse.Namespace, busy: float) -> Json | None
     if not done.stdout:
         return None
     result = json.loads(done.stdout)
-    one = result["cases"][0]
+    run_case = result["cases"][0]
     return {
         "case": case,
         "started": started,
@@ -132,8 +132,8 @@ def run_once(case: str, options: argparse.Namespace, busy: float) -> Json | None
         "load_before": load,
         "load_after": os.getloadavg(),
         "warnings": [f"{warning['id']} {warning['what']}" for warning in result["warnings"]],
-        "trust": one["trust"],
-        "levels": {row["level"]: twins_of(row) for row in one["rows"] if not row["harness"]},
+        "trust": run_case["trust"],
+        "levels": {row["level"]: twins_of(row) for row in run_case["rows"] if not row["harness"]},
     }
 
 
@@ -166,18 +166,22 @@ def comparisons(runs: list[Json]) -> list[tuple[str, str, Json]]:
     ]
 
 
-def line_of(name: str, found: list[Json]) -> str:
-    alarms = sum(twins["verdict"] in ALARMS for twins in found)
-    assumed = sum(twins["if_assumed"]["verdict"] in ALARMS for twins in found)
-    logs = [[math.log(ratio) for ratio in twins["by_restart"]] for twins in found]
-    spread = [statistics.variance(one) for one in logs if len(one) > 1]
-    ratios = [twins["ratio"] for twins in found if twins["ratio"]["low"] and twins["ratio"]["high"]]
+def line_of(name: str, chosen: list[Json]) -> str:
+    alarms = sum(twins["verdict"] in ALARMS for twins in chosen)
+    assumed = sum(twins["if_assumed"]["verdict"] in ALARMS for twins in chosen)
+    logs = [[math.log(ratio) for ratio in twins["by_restart"]] for twins in chosen]
+    spread = [
+        statistics.variance(ratios_of_run) for ratios_of_run in logs if len(ratios_of_run) > 1
+    ]
+    ratios = [
+        twins["ratio"] for twins in chosen if twins["ratio"]["low"] and twins["ratio"]["high"]
+    ]
     widths = [math.log(ratio["high"] / ratio["low"]) / 2 for ratio in ratios]
     cells = [
         name,
-        str(len(found)),
+        str(len(chosen)),
         str(alarms),
-        f"{upper_bound(alarms, len(found)):.1%}",
+        f"{upper_bound(alarms, len(chosen)):.1%}",
         str(assumed),
         f"{math.sqrt(statistics.fmean(spread)):.2%}" if spread else "",
         f"{statistics.median(widths):.1%}" if widths else "",
@@ -191,9 +195,9 @@ def summary(runs: list[Json]) -> str:
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     for case, (_, levels) in CASES.items():
         for level in levels:
-            found = [twins for *where, twins in every if where == [case, level]]
-            if found:
-                lines.append(line_of(f"{case}, {level}", found))
+            chosen = [twins for *where, twins in every if where == [case, level]]
+            if chosen:
+                lines.append(line_of(f"{case}, {level}", chosen))
     lines.append(line_of("all", [twins for *_, twins in every]))
     minutes = sum(run["seconds"] for run in runs) / 60
     disturbed = sum(twins["disturbed"] for *_, twins in every)

@@ -44,7 +44,7 @@ Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 def run(words: list, **more) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [str(one) for one in words],
+        [str(word) for word in words],
         capture_output=True,
         text=True,
         errors="replace",
@@ -241,15 +241,15 @@ class Tried:
         report = "AddressSanitizer" in done.stderr or done.returncode < 0 or done.returncode > 2
         verdict = "reports" if report else "taken" if done.returncode == 0 else "refused"
         self.counts[verdict] += 1
-        said = [line for line in done.stderr.splitlines() if line.strip()]
+        messages = [line for line in done.stderr.splitlines() if line.strip()]
         if (
             report
             or (must_refuse and verdict == "taken")
-            or (verdict == "refused" and not said)
+            or (verdict == "refused" and not messages)
             or "Traceback" in done.stderr
         ):
             self.wrong.append(
-                f"{self.name}: {what}: {verdict}, exit code {done.returncode}: {' | '.join(said[-3:])[:400]}"
+                f"{self.name}: {what}: {verdict}, exit code {done.returncode}: {' | '.join(messages[-3:])[:400]}"
             )
 
 
@@ -330,9 +330,9 @@ def try_artefact(tried: Tried, name: str, folder: Path, words: list) -> None:
             tried.file(f"weights: {what}", words)
         weights.write_bytes(data)
     for piece in [
-        folder / one
-        for one in ("package.pt2", "script.pt", "model.xml", "model.bin", "model.onnx")
-        if (folder / one).exists()
+        folder / name
+        for name in ("package.pt2", "script.pt", "model.xml", "model.bin", "model.onnx")
+        if (folder / name).exists()
     ]:
         data = piece.read_bytes()
         for size in (0, 1, len(data) // 2, len(data) - 1):

@@ -39,11 +39,11 @@ Result<double> number_in(const outside::Json& test, const char* name) {
 
 outside::Json json_of(const std::vector<analysis::Judged>& judged) {
   if (judged.empty()) return nullptr;
-  const auto& one = judged.front();
-  return {{"verdict", std::string(to_string(one.likeness))},
-          {"mean", one.test.mean},
-          {"half90", one.test.half90},  // not finite with one repeat, which JSON shows as null
-          {"half95", one.test.half95}};
+  const auto& verdict = judged.front();
+  return {{"verdict", std::string(to_string(verdict.likeness))},
+          {"mean", verdict.test.mean},
+          {"half90", verdict.test.half90},  // not finite with one repeat, which JSON shows as null
+          {"half95", verdict.test.half95}};
 }
 
 Result<outside::Json> judge(const std::string& line) {

@@ -134,15 +134,15 @@ class Place:
         )
 
     def workers(self) -> list[str]:
-        found = []
+        processes = []
         for environ in Path("/proc").glob("[0-9]*/environ"):
             try:
                 text = environ.read_bytes()
             except OSError:
                 continue
             if str(self.levels).encode() in text and b"STRATA_WORKER=" in text:
-                found.append(environ.parent.name)
-        return found
+                processes.append(environ.parent.name)
+        return processes
 
 
 def stored(store: Path) -> tuple[str, int, int]:
@@ -237,7 +237,7 @@ def store_once(
     store.write_bytes(data)
     if kind == "cell":
         how = store_damage.forge_cell(store, draw)
-    found: Counter[str] = Counter()
+    processes: Counter[str] = Counter()
     for words, right in whole.items():
         done: subprocess.CompletedProcess[str] | None
         try:
@@ -252,10 +252,10 @@ def store_once(
         except subprocess.TimeoutExpired:
             done = None
         what = store_damage.verdict(done, right, exact=kind == "page")
-        found[what] += 1
+        processes[what] += 1
         if what in ("crashed", "other"):
-            found[f"! {what}: {words[0]} after {how}"] += 1
-    return found
+            processes[f"! {what}: {words[0]} after {how}"] += 1
+    return processes
 
 
 def damage_stores(place: Place, options: argparse.Namespace, draw: random.Random) -> list[str]:
@@ -273,18 +273,18 @@ def damage_stores(place: Place, options: argparse.Namespace, draw: random.Random
         whole[words] = done.stdout
     failures = []
     for kind, tries in (("page", options.pages), ("cell", options.cells)):
-        found: Counter[str] = Counter()
+        processes: Counter[str] = Counter()
         for _ in range(tries):
-            found += store_once(place, whole, draw, kind)
+            processes += store_once(place, whole, draw, kind)
         counts = ", ".join(
-            f"{found[what]} {what}" for what in ("refused", "same", "other", "crashed")
+            f"{processes[what]} {what}" for what in ("refused", "same", "other", "crashed")
         )
-        held = found["refused"] + found["same"]
+        held = processes["refused"] + processes["same"]
         print(
             f"| a {kind} of a store damaged, read by {len(whole)} commands ({counts}) | {tries * len(whole)} | {held} |",
             flush=True,
         )
-        failures += [what for what in found if what.startswith("!")]
+        failures += [what for what in processes if what.startswith("!")]
     return failures
 
 
@@ -404,12 +404,12 @@ def main() -> int:
             held += not wrong
             failures += wrong
         print(f"| the driver killed | {options.kills} | {held} |", flush=True)
-        told = Place(Path(folder) / "told", cache)
-        told.level("right", 1)
+        answering = Place(Path(folder) / "told", cache)
+        answering.level("right", 1)
         states: Counter[str] = Counter()
         held = 0
         for _ in range(options.answers):
-            state, wrong = answer_once(told, draw)
+            state, wrong = answer_once(answering, draw)
             states[state] += 1
             held += not wrong
             failures += wrong

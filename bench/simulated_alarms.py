@@ -50,7 +50,7 @@ def chosen(values: list[float]) -> float:
     return student(values) if part else most
 
 
-def found(rule: Rule, draw: Draw, restarts: int, runs: int, effect: float = 0.0) -> float:
+def share_found(rule: Rule, draw: Draw, restarts: int, runs: int, effect: float = 0.0) -> float:
     """Share (%) of runs whose interval excludes 0 and whose value is above the least effect."""
     hits = 0
     for _ in range(runs):
@@ -89,7 +89,7 @@ def main() -> None:
 
     rules: dict[str, Rule] = {"assumed alone": assumed, "wider": wider, "chosen": chosen}
     lines = [
-        [name, rule] + [f"{found(rules[rule], draw, n, runs):.1f}" for n in RESTARTS]
+        [name, rule] + [f"{share_found(rules[rule], draw, n, runs):.1f}" for n in RESTARTS]
         for name, draw in draws.items()
         for rule in rules
     ]
@@ -97,7 +97,10 @@ def main() -> None:
 
     lines = [
         [name, f"{effect:.0%}"]
-        + [f"{found(chosen, draws[name], n, runs // 4, math.log1p(effect)):.0f}" for n in RESTARTS]
+        + [
+            f"{share_found(chosen, draws[name], n, runs // 4, math.log1p(effect)):.0f}"
+            for n in RESTARTS
+        ]
         for name in ("1.1%", "2.6%", "12.8%")
         for effect in (0.02, 0.05, 0.10, 0.25, 0.50, 1.00)
     ]

@@ -73,8 +73,8 @@ def half_width(values: list[float], earlier: list[float], options: argparse.Name
         return chosen(values)
     own_df, own = len(values) - 1, statistics.variance(values)
     learned, squares = statistics.fmean(earlier), 0.0
-    for one in earlier:
-        squares += (RESTARTS - 1) / 2 * (one / learned - 1) ** 2
+    for estimate in earlier:
+        squares += (RESTARTS - 1) / 2 * (estimate / learned - 1) ** 2
     dispersion = max(1.0, squares / max(1, len(earlier) - 1))
     most = min(options.most_df, len(earlier) * (RESTARTS - 1)) / dispersion
     explained = incomplete_beta(most / 2, own_df / 2, most / (most + own_df * own / learned))

@@ -131,15 +131,15 @@ def main() -> int:
             if row not in timed:
                 print(f"| {case} | {name} | {row['state']}: {row['reason']} | | |", flush=True)
                 continue
-            wanted = goal if row is best_peer else goal_eager if name == "eager" else None
+            bound = goal if row is best_peer else goal_eager if name == "eager" else None
             # the ratio is that level's speed against static's
             faster = [1 / row["ratio"][key] for key in ("value", "high", "low")]
-            missed |= wanted is not None and faster[2] < wanted
+            missed |= bound is not None and faster[2] < bound
             against = (
                 "" if name == "static" else f"{faster[0]:.2f} ({faster[1]:.2f} to {faster[2]:.2f})"
             )
             print(
-                f"| {case} | {name} | {row['end_to_end_ms']['estimate']:.3g} | {against} | {wanted or ''} |",
+                f"| {case} | {name} | {row['end_to_end_ms']['estimate']:.3g} | {against} | {bound or ''} |",
                 flush=True,
             )
         missed |= not memory_and_start(case, timed, "train" if trains else "infer")

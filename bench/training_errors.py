@@ -257,13 +257,13 @@ def train_missing(
 
 def whole_tests(lines: list[Json], repeats: int) -> dict[int, dict[str, list[Json]]]:
     """Tests of which every training is there: by number and change, a line for each repeat."""
-    found: dict[int, dict[str, dict[int, Json]]] = {}
+    trainings: dict[int, dict[str, dict[int, Json]]] = {}
     for line in lines:
-        found.setdefault(line["test"], {}).setdefault(line["change"], {})[line["repeat"]] = line
+        trainings.setdefault(line["test"], {}).setdefault(line["change"], {})[line["repeat"]] = line
     names = [REFERENCE.name, *(change.name for change in CHANGES)]
     return {
         test: {name: [by[name][repeat] for repeat in range(repeats)] for name in names}
-        for test, by in sorted(found.items())
+        for test, by in sorted(trainings.items())
         if all(len(by.get(name, {})) == repeats for name in names)
     }
 
@@ -308,7 +308,7 @@ def judge(tests: list[Pairs], margin: float, loss_margin: float, images: int) ->
 
 def rate(verdicts: list[Json], score: str, word: str, *, at_least: bool = False) -> str:
     """ "3 of 300 (at most 2.6%)": of tests in which the verdict on a score is this word."""
-    count, trials = sum(one[score]["verdict"] == word for one in verdicts), len(verdicts)
+    count, trials = sum(verdict[score]["verdict"] == word for verdict in verdicts), len(verdicts)
     if at_least:
         return f"{count} of {trials} (at least {1 - upper_bound(trials - count, trials):.1%})"
     return f"{count} of {trials} (at most {upper_bound(count, trials):.1%})"
@@ -328,17 +328,17 @@ def print_table(header: list[str], lines: list[list[str]]) -> None:
 def null_line(
     change: Change,
     tests: list[Pairs],
-    told: Callable[[list[Pairs]], list[Json]],
+    verdicts_of: Callable[[list[Pairs]], list[Json]],
     margins: tuple[float, float],
 ) -> list[str]:
     alike = [pair for test in tests for pair in zip(test["reference"], test["level"])]
     same = sum(one["weights"] == other["weights"] for one, other in alike)
-    null = told(tests)
+    null = verdicts_of(tests)
     signs = [1 if test % 2 else -1 for test in range(len(tests))]
     moved = [
         shifted(test, sign * margins[0], sign * margins[1]) for sign, test in zip(signs, tests)
     ]
-    at_margin = told(moved)
+    at_margin = verdicts_of(moved)
     return [
         change.name,
         f"{same} of {len(alike)}",
@@ -352,17 +352,17 @@ def null_line(
 
 
 def fault_line(
-    change: Change, tests: list[Pairs], told: Callable[[list[Pairs]], list[Json]]
+    change: Change, tests: list[Pairs], verdicts_of: Callable[[list[Pairs]], list[Json]]
 ) -> list[str]:
-    verdicts = told(tests)
+    verdicts = verdicts_of(tests)
     return [
         change.name,
         f"{100 * statistics.fmean(differences(tests, 'accuracy')):+.2f}",
         rate(verdicts, "accuracy", "different", at_least=True),
-        str(sum(one["accuracy"]["verdict"] == "equivalent" for one in verdicts)),
+        str(sum(verdict["accuracy"]["verdict"] == "equivalent" for verdict in verdicts)),
         f"{statistics.fmean(differences(tests, 'loss')):+.4f}",
         rate(verdicts, "loss", "different", at_least=True),
-        str(sum(one["loss"]["verdict"] == "equivalent" for one in verdicts)),
+        str(sum(verdict["loss"]["verdict"] == "equivalent" for verdict in verdicts)),
     ]
 
 
@@ -383,7 +383,7 @@ def print_rates(settings: Json, lines: list[Json], options: argparse.Namespace) 
         f"loss of {options.loss_margin:g}; PyTorch {settings['torch']}"
     )
 
-    def told(tests: list[Pairs]) -> list[Json]:
+    def verdicts_of(tests: list[Pairs]) -> list[Json]:
         return judge(tests, options.margin, options.loss_margin, settings["test_images"])
 
     nulls, faults = [], []
@@ -392,10 +392,12 @@ def print_rates(settings: Json, lines: list[Json], options: argparse.Namespace) 
             tests = [
                 {"reference": by[REFERENCE.name], "level": by[change.name]} for by in whole.values()
             ]
-            faults.append(fault_line(change, tests, told))
+            faults.append(fault_line(change, tests, verdicts_of))
         else:
             tests = [null_pairs(change, test, by) for test, by in whole.items()]
-            nulls.append(null_line(change, tests, told, (options.margin, options.loss_margin)))
+            nulls.append(
+                null_line(change, tests, verdicts_of, (options.margin, options.loss_margin))
+            )
     print_table(
         [
             "null",

@@ -82,18 +82,18 @@ def compare(options: argparse.Namespace, words: list[str], levels: Path | None) 
     return json.loads(done.stdout) if done.stdout else None
 
 
-def levels_of(options: argparse.Namespace, one: Experiment) -> Path:
-    return options.output / "levels" / f"{one.case.replace(' ', '_')}-t{one.threads}"
+def levels_of(options: argparse.Namespace, experiment: Experiment) -> Path:
+    return options.output / "levels" / f"{experiment.case.replace(' ', '_')}-t{experiment.threads}"
 
 
-def plant(options: argparse.Namespace, one: Experiment) -> dict[str, int] | None:
+def plant(options: argparse.Namespace, experiment: Experiment) -> dict[str, int] | None:
     """The copies of eager for a case, by name, with their turns: chosen once, since what is learned
     of a level holds for that program. They lie in levels_of(...)."""
-    folder = levels_of(options, one)
+    folder = levels_of(options, experiment)
     kept = folder.with_suffix(".json")
     if kept.exists():
         return json.loads(kept.read_text(encoding="utf-8"))
-    words = [*CASES[one.case], "--levels", "eager", "--threads", str(one.threads)]
+    words = [*CASES[experiment.case], "--levels", "eager", "--threads", str(experiment.threads)]
     result = compare(options, [*words, "--restarts", "3", "--budget", "6s"], None)
     time_ms = row_of(result, "eager")["end_to_end_ms"] if result else None
     if not time_ms:
@@ -123,7 +123,7 @@ def row_of(result: Json, level: str) -> Json:
     return next(row for row in result["cases"][0]["rows"] if row["level"] == level)
 
 
-def told(row: Json, source: Json) -> Json:
+def record_of(row: Json, source: Json) -> Json:
     """What is kept of a comparison: `source` is the row's `ratio` or its `aa`."""
     parts = ("ratio", "verdict", "rests_on", "by_restart", "learned", "smallest_visible_percent")
     kept = {part: source.get(part) for part in parts}
@@ -135,15 +135,15 @@ def told(row: Json, source: Json) -> Json:
     return kept | {"state": row["state"], "reason": row["reason"]}
 
 
-def run_ab(options: argparse.Namespace, one: Experiment, words: list[str]) -> Json | None:
+def run_ab(options: argparse.Namespace, experiment: Experiment, words: list[str]) -> Json | None:
     """Eager beside its slowed copies. `planted`: the share of eager's time that the extra work
     took, by its cost before and after."""
-    turns = plant(options, one)
+    turns = plant(options, experiment)
     if turns is None:
         return None
     before = {name: cost_ns(count) for name, count in turns.items()}
     words = [*words, "--levels", ",".join(["eager", *turns])]
-    result = compare(options, words, levels_of(options, one))
+    result = compare(options, words, levels_of(options, experiment))
     after = {name: cost_ns(count) for name, count in turns.items()}
     time_ms = row_of(result, "eager")["end_to_end_ms"] if result else None
     if not time_ms:
@@ -152,7 +152,7 @@ def run_ab(options: argparse.Namespace, one: Experiment, words: list[str]) -> Js
     for name in turns:
         row = row_of(result, name)
         planted = [cost[name] / (time_ms["estimate"] * 1e6) for cost in (before, after)]
-        kept[name] = told(row, row["ratio"] or {}) | {"planted": planted, "turns": turns[name]}
+        kept[name] = record_of(row, row["ratio"] or {}) | {"planted": planted, "turns": turns[name]}
     return result | {"kept": kept}
 
 
@@ -162,7 +162,8 @@ def run_aa(options: argparse.Namespace, _: Experiment, words: list[str]) -> Json
         return None
     return result | {
         "kept": {
-            name: told(row_of(result, name), row_of(result, name)["aa"] or {}) for name in TWINS
+            name: record_of(row_of(result, name), row_of(result, name)["aa"] or {})
+            for name in TWINS
         }
     }
 
@@ -173,17 +174,17 @@ RUN: dict[str, Callable[[argparse.Namespace, Experiment, list[str]], Json | None
 }
 
 
-def run_once(options: argparse.Namespace, one: Experiment, busy: float) -> Json | None:
+def run_once(options: argparse.Namespace, experiment: Experiment, busy: float) -> Json | None:
     """One line of runs.jsonl; None: strata gave no result."""
-    words = [*CASES[one.case], "--threads", str(one.threads)]
+    words = [*CASES[experiment.case], "--threads", str(experiment.threads)]
     words += ["--restarts", str(options.restarts), "--budget", options.budget]
     load, began = os.getloadavg(), time.monotonic()
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    result = RUN[one.kind](options, one, words)
+    result = RUN[experiment.kind](options, experiment, words)
     if result is None:
         return None
     return {
-        **one._asdict(),
+        **experiment._asdict(),
         "started": started,
         "seconds": round(time.monotonic() - began, 1),
         "run": result["run"]["id"],
@@ -251,15 +252,15 @@ def alarms_line(name: str, twins: list[Json]) -> list[str]:
 
 def alarms(runs: list[Json]) -> str:
     lines, every = [], []
-    for one in EXPERIMENTS:
-        if one.kind != "aa":
+    for experiment in EXPERIMENTS:
+        if experiment.kind != "aa":
             continue
-        of_case = [run for run in runs if same(run, one)]
+        of_case = [run for run in runs if same(run, experiment)]
         for level in TWINS:
             twins = [run["levels"][level] for run in of_case if usable(run["levels"][level])]
             every += twins
             if twins:
-                name = f"{one.case}, {one.threads} thread{'s' * (one.threads > 1)}, {level}"
+                name = f"{experiment.case}, {experiment.threads} thread{'s' * (experiment.threads > 1)}, {level}"
                 lines.append(alarms_line(name, twins))
     lines.append(alarms_line("all", every))
     lines.append(alarms_line("all, learned", [twin for twin in every if learned(twin)]))
@@ -278,11 +279,11 @@ def covered(level: Json) -> bool:
 
 def power_line(name: str, copies: list[Json]) -> list[str]:
     known = [level for level in copies if learned(level)]
-    found = [level for level in copies if level["verdict"] == "slower"]
+    called_slower = [level for level in copies if level["verdict"] == "slower"]
     moved = (abs(math.log(level["planted"][1] / level["planted"][0])) for level in copies)
     return [
         name,
-        share(len(found), len(copies), at_least=True),
+        share(len(called_slower), len(copies), at_least=True),
         share(sum(level["verdict"] == "slower" for level in known), len(known), at_least=True),
         share(sum(covered(level) for level in copies), len(copies), at_least=True),
         of_all(100 * (1 - math.exp(planted_log(level))) for level in copies),
@@ -336,7 +337,7 @@ def visible(runs: list[Json]) -> str:
             ]
             for percent in EFFECTS
         }
-        found = [
+        visible_effects = [
             percent
             for percent, some in copies.items()
             if some and statistics.fmean(level["verdict"] == "slower" for level in some) >= 0.95
@@ -344,13 +345,20 @@ def visible(runs: list[Json]) -> str:
         every = [level for some in copies.values() for level in some]
         if every:
             printed = of_all(level["smallest_visible_percent"] for level in every)
-            lines.append([case, str(len(every)), printed, f"{min(found)}%" if found else "none"])
+            lines.append(
+                [
+                    case,
+                    str(len(every)),
+                    printed,
+                    f"{min(visible_effects)}%" if visible_effects else "none",
+                ]
+            )
     columns = ["network", "comparisons", "as printed (median)", "smallest planted found in 95%"]
     return table(f"Smallest visible effect, after {ENOUGH_RUNS} runs or more", columns, lines)
 
 
-def same(run: Json, one: Experiment) -> bool:
-    return (run["kind"], run["case"], run["threads"]) == tuple(one)
+def same(run: Json, experiment: Experiment) -> bool:
+    return (run["kind"], run["case"], run["threads"]) == tuple(experiment)
 
 
 def summary(runs: list[Json]) -> str:
@@ -403,16 +411,16 @@ def main() -> int:
             )
             code = 3
             break
-        one = min(EXPERIMENTS, key=lambda kind: sum(same(run, kind) for run in runs))
-        run = run_once(options, one, busy)
+        experiment = min(EXPERIMENTS, key=lambda kind: sum(same(run, kind) for run in runs))
+        run = run_once(options, experiment, busy)
         if run is None:
-            print(f"{one.case}: strata gave no result", file=sys.stderr)
+            print(f"{experiment.case}: strata gave no result", file=sys.stderr)
             code = 1
             break
         append(path, run)
         runs.append(run)
         print(
-            f"{' '.join(map(str, one))}: {run['seconds']:.0f} s, {len(runs)} runs",
+            f"{' '.join(map(str, experiment))}: {run['seconds']:.0f} s, {len(runs)} runs",
             file=sys.stderr,
             flush=True,
         )

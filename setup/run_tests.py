@@ -129,7 +129,7 @@ class Gtest:
         ]
 
     def counts(self) -> Counts:
-        exit_code = max(abs(finish(one)) for one in self.running)
+        exit_code = max(abs(finish(process)) for process in self.running)
         counts = Counts()
         for report in self.files:
             if not report.exists():
@@ -138,11 +138,11 @@ class Gtest:
             for suite in json.loads(report.read_text())["testsuites"]:
                 for test in suite["testsuite"]:
                     if test["result"] == "SKIPPED":
-                        said = " ".join(one["message"] for one in test.get("skipped", []))
+                        reason = " ".join(skip["message"] for skip in test.get("skipped", []))
                         # gtest before 1.13 gives no reason
                         counts += (
-                            of_skip(f"{suite.get('name')}.{test.get('name')}", said)
-                            if said
+                            of_skip(f"{suite.get('name')}.{test.get('name')}", reason)
+                            if reason
                             else Counts(skipped=1)
                         )
                     elif test["status"] == "RUN":
@@ -191,12 +191,12 @@ def fuzz() -> Counts:
     log = BUILD / "test-reports/fuzz.log"
     with open(log, "w") as output:
         exit_code = run(["sh", str(ROOT / "tests/fuzz/run"), str(FUZZ_SECONDS)], output=output)
-    said = log.read_text()
-    print(said, end="", flush=True)
+    printed = log.read_text()
+    print(printed, end="", flush=True)
     if exit_code == 3:
         print("SKIPPED fuzzing: clang is not installed", flush=True)
         return Counts(skipped=1)
-    return settle(Counts(passed=said.count("inputs tried:")), exit_code, "tests/fuzz/run")
+    return settle(Counts(passed=printed.count("inputs tried:")), exit_code, "tests/fuzz/run")
 
 
 def unit(reports: pathlib.Path) -> Counts:

@@ -124,10 +124,10 @@ int main(int argc, char** argv) {
               omp_get_max_threads(), machine.gflops, machine.memory_gbytes_s, machine.cache_gbytes_s,
               kit::kernels::kBlock);
   std::mt19937 engine(20261122);
-  bool found = false;
+  bool known = false;
   for (const auto& c : kCases) {
     if (!options.only_case.empty() && options.only_case != c.name) continue;
-    found = true;
+    known = true;
     const auto layers = bench::layers_of(c.network, c.batch, c.size);
     double bytes = 0;
     for (const auto& layer : layers) bytes += layer.count * layer.weight_bytes();
@@ -138,5 +138,5 @@ int main(int argc, char** argv) {
       compare(c, layer, copies, options, machine, engine);
     }
   }
-  return found ? 0 : usage(options.only_case.c_str());
+  return known ? 0 : usage(options.only_case.c_str());
 }

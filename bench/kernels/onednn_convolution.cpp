@@ -63,10 +63,10 @@ OneDnnConvolution OneDnnConvolution::linear(const Layer& layer, float* source, c
   return out;
 }
 
-void OneDnnConvolution::keep(const memory::desc& wanted, memory plain, const std::unordered_map<int, memory>& others,
+void OneDnnConvolution::keep(const memory::desc& target, memory plain, const std::unordered_map<int, memory>& others,
                              int copies) {
   for (int i = 0; i < copies; ++i) {
-    weights_.emplace_back(wanted, engine_);
+    weights_.emplace_back(target, engine_);
     dnnl::reorder(plain, weights_.back()).execute(stream_, plain, weights_.back());
     arguments_.push_back(others);
     arguments_.back().emplace(DNNL_ARG_WEIGHTS, weights_.back());

@@ -26,7 +26,7 @@ class OneDnnConvolution {
 
  private:
   OneDnnConvolution() = default;
-  void keep(const dnnl::memory::desc& wanted, dnnl::memory plain, const std::unordered_map<int, dnnl::memory>& others,
+  void keep(const dnnl::memory::desc& target, dnnl::memory plain, const std::unordered_map<int, dnnl::memory>& others,
             int copies);
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};

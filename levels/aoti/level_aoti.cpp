@@ -59,7 +59,7 @@ class AotiLevel final : public strata::TorchLevel, public strata::ReadableWeight
   }
 
  protected:
-  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
+  void build(const strata::Case& run_case, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
     cache_ = cache;
     bundle_ = bundle;
     std::ifstream stream(cache / "package.json");
@@ -70,18 +70,18 @@ class AotiLevel final : public strata::TorchLevel, public strata::ReadableWeight
     const auto of = [&](const char* field) {
       return about.value(field, nlohmann::json());
     };  // null where another version wrote it
-    if (of("device") != wanted.device || of("threads") != wanted.threads || of("precision") != wanted.precision ||
-        of("variant") != wanted.variant)
+    if (of("device") != run_case.device || of("threads") != run_case.threads || of("precision") != run_case.precision ||
+        of("variant") != run_case.variant)
       throw Failure(
           "unavailable",
           fmt::format("the package in {} was compiled for {} in {} with {} threads, variant {}; the case has {} "
                       "in {} with {}, variant {}",
                       cache.string(), of("device").dump(), of("precision").dump(), of("threads").dump(),
-                      of("variant").dump(), wanted.device, wanted.precision, wanted.threads, wanted.variant),
+                      of("variant").dump(), run_case.device, run_case.precision, run_case.threads, run_case.variant),
           "run the level's prepare.py for this case");
-    bfloat16_ = wanted.precision == "bf16";
-    if (wanted.precision != "fp32")
-      facts_.precision = wanted.precision;  // compiled in: conversions are part of the package
+    bfloat16_ = run_case.precision == "bf16";
+    if (run_case.precision != "fp32")
+      facts_.precision = run_case.precision;  // compiled in: conversions are part of the package
     facts_.layout = "any";
     facts_.graph = "exported";
     facts_.freezing = about.at("freezing");

@@ -113,26 +113,28 @@ class Compile(TorchLevel, Reports):
     def report(self) -> dict[str, Any]:
         """Guards with the time of one evaluation, and everything that was compiled again until now,
         with why."""
-        found = compiler_report()
+        compiled = compiler_report()
         return {
-            "graphs": found["graphs"],
-            "guards": found["guards"],
-            "guard_us": found["guard_us"],
-            "recompiles": len(found["recompiles"]),
-            "recompile_reasons": found["recompiles"],
+            "graphs": compiled["graphs"],
+            "guards": compiled["guards"],
+            "guard_us": compiled["guard_us"],
+            "recompiles": len(compiled["recompiles"]),
+            "recompile_reasons": compiled["recompiles"],
         }
 
     def settings(self) -> dict[str, Any]:
-        found = compiler_report()
-        for one in found["graph_breaks"]:
-            print(f"graph break at {one['where']}: {one['reason']}", file=sys.stderr)
+        compiled = compiler_report()
+        for graph_break in compiled["graph_breaks"]:
+            print(
+                f"graph break at {graph_break['where']}: {graph_break['reason']}", file=sys.stderr
+            )
         changed = {
             "layout": "channels_last" if self.job.variant == "channels_last" else "any",
             "freezing": self.job.variant == "freezing",
             "graph": "compiled",
-            "graphs": found["graphs"],
+            "graphs": compiled["graphs"],
             "graph_breaks": sum(dynamo.counters["graph_break"].values()),
-            "compile": found,
+            "compile": compiled,
         }
         return (
             super().settings()
@@ -149,12 +151,12 @@ def compiler_report() -> dict[str, Any]:
     breaks = []
     for reason in dynamo.graph_break_reasons:
         place = reason.user_stack[-1] if reason.user_stack else None
-        one = {
+        graph_break = {
             "reason": first_line(reason.reason),
             "where": f"{place.filename}:{place.lineno}" if place else "",
         }
-        if one not in breaks:
-            breaks.append(one)
+        if graph_break not in breaks:
+            breaks.append(graph_break)
     metrics = dynamo.get_compilation_metrics()
     recompiled = [
         first_line(reason) for m in metrics if (reason := getattr(m, "recompile_reason", None))

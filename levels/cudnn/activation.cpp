@@ -14,7 +14,9 @@ using kit_cuda::Stream;
 
 Function function_of(Builder& b) {
   const auto name = b.operation();
-  const auto is = [&](std::string_view one) { return name == one || name == std::string(one) + "_backward"; };
+  const auto is = [&](std::string_view candidate) {
+    return name == candidate || name == std::string(candidate) + "_backward";
+  };
   constexpr double infinite = std::numeric_limits<double>::infinity();
   const auto bound = [&](std::string_view argument, double without) {
     return static_cast<float>(b.has(argument) ? b.number(argument) : without);

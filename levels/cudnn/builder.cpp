@@ -45,15 +45,15 @@ View Builder::image_view(const Dims& dims) const {
 }
 
 Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
-  const Dims wanted = dims.empty() ? Dims{1} : dims;
-  if (tensor.dims() == wanted) return tensor;
+  const Dims reshaped_dims = dims.empty() ? Dims{1} : dims;
+  if (tensor.dims() == reshaped_dims) return tensor;
   Tensor view = tensor;
-  if (const auto kept = cudnn::reshaped(tensor.view, wanted)) {
+  if (const auto kept = cudnn::reshaped(tensor.view, reshaped_dims)) {
     view.view = *kept;
     return view;
   }
   view = plain(tensor);
-  view.view = row_major(wanted);
+  view.view = row_major(reshaped_dims);
   return view;
 }
 

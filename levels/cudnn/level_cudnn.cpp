@@ -42,19 +42,19 @@ class CudnnLevel final : public strata::PrimitivesLevel {
   std::unique_ptr<strata::Stopwatch> stopwatch() const override { return std::make_unique<WaitingStopwatch>(); }
 
   Failure explain(const std::exception& error) const override {
-    if (const auto* told = dynamic_cast<const kit_cuda::DeviceError*>(&error))
-      return {told->out_of_memory ? "out_of_memory" : "failed", told->what()};
+    if (const auto* failure = dynamic_cast<const kit_cuda::DeviceError*>(&error))
+      return {failure->out_of_memory ? "out_of_memory" : "failed", failure->what()};
     return strata::Level::explain(error);
   }
 
  private:
-  Chosen choose(const strata::Case& wanted) const override {
+  Chosen choose(const strata::Case& run_case) const override {
     if (std::string why; kit_cuda::device_name(&why).empty())
       throw Failure("unavailable", fmt::format("there is no CUDA device: {}", why), "`strata doctor` looks for one");
-    const auto layouts = wanted.variant == "channels_last" ? Layouts::channels_last : Layouts::contiguous;
-    const auto precision = wanted.precision == "tf32"       ? Precision::tf32
-                           : wanted.precision == "amp-bf16" ? Precision::bfloat16
-                                                            : Precision::float32;
+    const auto layouts = run_case.variant == "channels_last" ? Layouts::channels_last : Layouts::contiguous;
+    const auto precision = run_case.precision == "tf32"       ? Precision::tf32
+                           : run_case.precision == "amp-bf16" ? Precision::bfloat16
+                                                              : Precision::float32;
     return {[layouts, precision] { return std::make_unique<Library>(layouts, precision); },
             layouts == Layouts::channels_last ? "channels_last" : "contiguous"};
   }

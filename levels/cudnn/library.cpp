@@ -185,13 +185,13 @@ Index* Library::fault(Tensor indices, std::function<std::string(std::int64_t)> w
 
 void Library::check_faults() const {
   for (const auto& [indices, what, place] : faults_) {
-    Index found = 0;
+    Index position = 0;
     std::int64_t index = 0;
-    kit_cuda::copy_to_host(&found, place, sizeof found, stream());
+    kit_cuda::copy_to_host(&position, place, sizeof position, stream());
     kit_cuda::wait_for(stream());
-    if (found == 0) continue;
-    kit_cuda::copy_to_host(&index, indices.int64_data() + found - 1, sizeof index, stream());
-    kit_cuda::clear(place, sizeof found, stream());
+    if (position == 0) continue;
+    kit_cuda::copy_to_host(&index, indices.int64_data() + position - 1, sizeof index, stream());
+    kit_cuda::clear(place, sizeof position, stream());
     kit_cuda::wait_for(stream());
     throw std::out_of_range(what(index));
   }

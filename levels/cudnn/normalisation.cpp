@@ -109,10 +109,11 @@ void backward(Builder& b) {
   const Tensor scale = by_channel(b, "weight", x.dims()[1], 1), mean = b.plain(b.tensor("save_mean")),
                deviation = b.plain(b.tensor("save_invstd"));
   std::size_t output = 0;
-  const auto wanted = [&](std::size_t which, const View& view) {
+  const auto output_if_asked = [&](std::size_t which, const View& view) {
     return mask.at(which) ? b.result(view, output++) : b.temporary(view);
   };
-  const Tensor of_x = wanted(0, x.view), of_scale = wanted(1, channels), of_shift = wanted(2, channels);
+  const Tensor of_x = output_if_asked(0, x.view), of_scale = output_if_asked(1, channels),
+               of_shift = output_if_asked(2, channels);
   b.call(b.calls().batch_norm(BatchNormBackwardCall{.view = image_of(x.view),
                                                     .gradient = gradient.data(),
                                                     .x = x.data(),

@@ -90,8 +90,8 @@ std::string layout_name(const View& view) {
   return name;
 }
 
-std::optional<View> reshaped(const View& given, const Dims& wanted) {
-  View view = row_major(wanted);
+std::optional<View> reshaped(const View& given, const Dims& target) {
+  View view = row_major(target);
   if (is_row_major(given) || given.count() == 0) return view;
   // runs of dimensions that lie one behind the other may be cut elsewhere
   int to = view.rank - 1;

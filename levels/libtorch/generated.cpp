@@ -76,7 +76,7 @@ class Generated final : public Runnable {
   }
   bool is_frozen(const std::string& parameter) const override {
     return std::any_of(network_->parameters.begin(), network_->parameters.end(),
-                       [&](const auto& one) { return one.frozen && one.name == parameter; });
+                       [&](const auto& weight) { return weight.frozen && weight.name == parameter; });
   }
   void set_mode(bool training, bool dropout) override {
     network_->training = training;
@@ -105,11 +105,12 @@ class Generated final : public Runnable {
   }
 
   void order_outputs(const strata::Bundle& bundle) {
-    for (const auto& wanted : bundle.outputs) {
+    for (const auto& expected : bundle.outputs) {
       const auto& own = network_->outputs;
-      const auto it = std::find_if(own.begin(), own.end(), [&](const auto& port) { return wanted.name == port.name; });
+      const auto it =
+          std::find_if(own.begin(), own.end(), [&](const auto& port) { return expected.name == port.name; });
       if (it == own.end())
-        throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
+        throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", expected.name),
                       "leave --deep out for this level");
       order_.push_back(static_cast<std::size_t>(it - own.begin()));
     }

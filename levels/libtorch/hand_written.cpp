@@ -11,8 +11,8 @@ using strata::Failure;
 
 class HandWritten final : public Runnable {
  public:
-  HandWritten(const strata::Case& wanted, const strata::Bundle& bundle)
-      : network_(make_network(wanted.model)), deep_(wanted.deep), outputs_(bundle.outputs) {
+  HandWritten(const strata::Case& run_case, const strata::Bundle& bundle)
+      : network_(make_network(run_case.model)), deep_(run_case.deep), outputs_(bundle.outputs) {
     for (const auto& module : network_->modules())
       if (const auto dropout = std::dynamic_pointer_cast<torch::nn::DropoutImpl>(module))
         dropouts_.emplace_back(dropout, dropout->options.p());
@@ -54,14 +54,14 @@ class HandWritten final : public Runnable {
 
 }  // namespace
 
-std::unique_ptr<Runnable> make_hand_written(const strata::Case& wanted, const strata::Bundle& bundle) {
-  const Wanted input = input_of(wanted.model);
+std::unique_ptr<Runnable> make_hand_written(const strata::Case& run_case, const strata::Bundle& bundle) {
+  const Wanted input = input_of(run_case.model);
   const auto& shape = bundle.inputs.front().shape;
   if (bundle.inputs.size() != 1 || shape.size() != 4 || shape[1] != input.channels ||
       (input.side != 0 && (shape[2] != input.side || shape[3] != input.side)) || bundle.inputs.front().dtype != "F32")
     throw Failure("unsupported",
-                  fmt::format("{} takes one float32 input [N, {}, {}], got {} [{}]", wanted.model, input.channels,
+                  fmt::format("{} takes one float32 input [N, {}, {}], got {} [{}]", run_case.model, input.channels,
                               input.side != 0 ? fmt::format("{0}, {0}", input.side) : "H, W",
                               bundle.inputs.front().dtype, fmt::join(shape, ", ")));
-  return std::make_unique<HandWritten>(wanted, bundle);
+  return std::make_unique<HandWritten>(run_case, bundle);
 }

@@ -11,9 +11,9 @@ namespace {
 
 class LibtorchLevel final : public strata::TrainableTorchLevel, public strata::ReadableWeights {
  public:
-  std::string supports(const strata::Case& wanted) const override {
-    if (is_hand_written(wanted.model) || !wanted.json.contains("dynamic")) return {};
-    return one_batch_only(wanted.model);
+  std::string supports(const strata::Case& run_case) const override {
+    if (is_hand_written(run_case.model) || !run_case.json.contains("dynamic")) return {};
+    return one_batch_only(run_case.model);
   }
 
   void load_weights(const std::string& set, const strata::SafeTensors& weights) override {
@@ -31,16 +31,16 @@ class LibtorchLevel final : public strata::TrainableTorchLevel, public strata::R
   strata::HostTensor weight(const std::string& name) const override { return strata::to_host(tensors().at(name)); }
 
  protected:
-  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
-    const bool written = is_hand_written(wanted.model);
-    network_ = written ? make_hand_written(wanted, bundle) : make_generated(bundle, cache);
+  void build(const strata::Case& run_case, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
+    const bool written = is_hand_written(run_case.model);
+    network_ = written ? make_hand_written(run_case, bundle) : make_generated(bundle, cache);
     if (!written) facts_.graph = "exported";
     network_->to(device());
-    if (wanted.precision == "bf16") strata::to_bfloat16(tensors());
-    convert_around(wanted.precision);
+    if (run_case.precision == "bf16") strata::to_bfloat16(tensors());
+    convert_around(run_case.precision);
     for (auto& [name, parameter] : network_->parameters())
       parameter.set_requires_grad(case_trains() && !network_->is_frozen(name));
-    if (wanted.variant == "channels_last") {
+    if (run_case.variant == "channels_last") {
       layout_ = at::MemoryFormat::ChannelsLast;
       strata::to_channels_last(parameters());
       facts_.layout = "channels_last";

@@ -12,17 +12,17 @@
 // Records the output of every leaf module for `--deep`, named like the bundle's taps: `tap:<path>`, then `#2`, ...
 class Taps {
  public:
-  explicit Taps(bool wanted) : wanted_(wanted) {}
+  explicit Taps(bool enabled) : enabled_(enabled) {}
   // Returns `value`; keeps a copy of it, since an in-place ReLU may follow.
   at::Tensor operator()(const std::string& folder, const char* leaf, at::Tensor value) {
-    if (wanted_) keep(folder + leaf, value);
+    if (enabled_) keep(folder + leaf, value);
     return value;
   }
   const std::map<std::string, at::Tensor>& kept() const { return kept_; }
 
  private:
   void keep(const std::string& path, const at::Tensor& value);
-  bool wanted_;
+  bool enabled_;
   std::map<std::string, int> calls_;
   std::map<std::string, at::Tensor> kept_;
 };

@@ -22,6 +22,6 @@ class Runnable {
   virtual void set_mode(bool training, bool dropout) = 0;
 };
 
-std::unique_ptr<Runnable> make_hand_written(const strata::Case& wanted, const strata::Bundle& bundle);
+std::unique_ptr<Runnable> make_hand_written(const strata::Case& run_case, const strata::Bundle& bundle);
 // From <cache>/network.so, which the prepare command made.
 std::unique_ptr<Runnable> make_generated(const strata::Bundle& bundle, const std::filesystem::path& cache);

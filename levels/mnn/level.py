@@ -17,6 +17,8 @@ _TYPES = {
     "int32": (np.int32, expr.int),
     "int64": (np.int32, expr.int),
 }
+# MNN's HintMode; 0: convolutions are direct
+_WINOGRAD_MEMORY_LEVEL = 3
 
 
 class Mnn(Level):
@@ -28,6 +30,8 @@ class Mnn(Level):
         self.runtime = nn.create_runtime_manager(
             ({"backend": "CPU", "precision": "high", "numThread": job.threads},)
         )
+        if job.variant == "no-winograd":
+            self.runtime.set_hint(_WINOGRAD_MEMORY_LEVEL, 0)
 
     def load_weights(self, weights: str) -> None:
         path = self.artefact(f"{weights}.mnn")

@@ -9,8 +9,8 @@ namespace {
 
 class NullLevel : public strata::Level {
  public:
-  void load(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path&) override {
-    facts_.threads = wanted.threads;
+  void load(const strata::Case& run_case, const strata::Bundle& bundle, const std::filesystem::path&) override {
+    facts_.threads = run_case.threads;
     facts_.layout = "any";
     for (const auto& output : bundle.outputs) {
       zeros_.push_back(strata::allocate(output.dtype, output.shape));

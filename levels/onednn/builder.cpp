@@ -60,19 +60,19 @@ Tensor Builder::strided(const Tensor& tensor) {
 }
 
 Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
-  const Dims wanted = dims.empty() ? Dims{1} : dims;
-  if (tensor.dims() == wanted) return tensor;
+  const Dims target = dims.empty() ? Dims{1} : dims;
+  if (tensor.dims() == target) return tensor;
   Tensor view = tensor;
-  view.desc = row_major(wanted);
+  view.desc = row_major(target);
   if (is_row_major(tensor.desc)) return view;
   // oneDNN 3.2 reshapes a dimension of extent 1 away even where it is padded, and the padding with it
-  if (const memory::desc kept = tensor.desc.reshape(wanted, true);
+  if (const memory::desc kept = tensor.desc.reshape(target, true);
       !is_padded(tensor.desc) && kept.get(true) != nullptr) {
     view.desc = kept;
     return view;
   }
   view = plain(tensor);
-  view.desc = row_major(wanted);
+  view.desc = row_major(target);
   return view;
 }
 

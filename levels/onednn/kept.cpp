@@ -40,8 +40,8 @@ class OneUpdate final : public primitives::Update {
         count_(static_cast<std::int64_t>(parameter.home.get_size() / sizeof(float))) {}
 
   void prepare(const core::Optimiser& optimiser) override {
-    const auto wanted = core::buffer_prefixes(optimiser).size();
-    while (buffers_.size() < wanted) buffers_.push_back(allocate_(parameter_.home));
+    const auto count = core::buffer_prefixes(optimiser).size();
+    while (buffers_.size() < count) buffers_.push_back(allocate_(parameter_.home));
     starts_at_zero_ = optimiser.adam() != nullptr;
   }
 

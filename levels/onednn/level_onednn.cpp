@@ -72,15 +72,15 @@ class OnednnLevel final : public strata::PrimitivesLevel {
 
   // oneDNN says "could not create a memory object" and the like where the host has no memory left.
   Failure explain(const std::exception& error) const override {
-    if (const auto* told = dynamic_cast<const dnnl::error*>(&error);
-        told != nullptr && told->status == dnnl_out_of_memory)
-      return {"out_of_memory", fmt::format("the host has no memory left ({})", told->what())};
+    if (const auto* failure = dynamic_cast<const dnnl::error*>(&error);
+        failure != nullptr && failure->status == dnnl_out_of_memory)
+      return {"out_of_memory", fmt::format("the host has no memory left ({})", failure->what())};
     return strata::Level::explain(error);
   }
 
  private:
-  Chosen choose(const strata::Case& wanted) const override {
-    const auto layouts = wanted.variant == "contiguous" ? Layouts::contiguous : Layouts::chosen;
+  Chosen choose(const strata::Case& run_case) const override {
+    const auto layouts = run_case.variant == "contiguous" ? Layouts::contiguous : Layouts::chosen;
     return {[layouts] { return std::make_unique<Library>(layouts); },
             layouts == Layouts::contiguous ? "contiguous" : "any"};
   }

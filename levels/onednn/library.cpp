@@ -59,9 +59,9 @@ Result<void> Library::create(const graph::Graph& graph, const graph::Node& node,
 Result<void> Library::publish(const graph::Graph& graph, int value, primitives::Steps& steps) {
   return guarded([&] {
     const Tensor& given = tensor(graph, value);
-    const auto wanted = row_major(given.dims(), given.desc.get_data_type());
+    const auto plain = row_major(given.dims(), given.desc.get_data_type());
     const bool lies_so = !given.elsewhere() && is_row_major(given.desc);
-    published_.insert_or_assign(value, lies_so ? given : reordered(given, wanted, steps));
+    published_.insert_or_assign(value, lies_so ? given : reordered(given, plain, steps));
   });
 }
 

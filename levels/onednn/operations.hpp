@@ -34,7 +34,7 @@ void add_poolings_training(Operations& table);
 
 // With dilation as oneDNN counts it: 0 is none.
 inline primitives::Window counted_from_0(primitives::Window window) {
-  for (auto& one : window.dilation) --one;
+  for (auto& extent : window.dilation) --extent;
   return window;
 }
 

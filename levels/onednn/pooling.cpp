@@ -53,18 +53,18 @@ Spans window_spans(const Window& window, std::size_t i, std::int64_t in, std::in
 }
 
 // Element (i, o) is the share of input i in output o, a mean over the window of o.
-void fill_matrix(Averaging& found, const Dims& in, const Dims& out, const std::vector<Spans>& spans, double divisor) {
+void fill_matrix(Averaging& work, const Dims& in, const Dims& out, const std::vector<Spans>& spans, double divisor) {
   const auto rank = spans.size();
   const auto inner = [&](const Dims& dims) {
     return product(Dims(dims.end() - static_cast<std::ptrdiff_t>(rank), dims.end()));
   };
-  found.inputs = inner(in);
-  found.outputs = inner(out);
-  if (found.inputs * found.outputs > largest_matrix)
-    throw Unsupported(fmt::format("windows that need a matrix of {} x {} averages", found.inputs, found.outputs));
-  found.matrix.assign(static_cast<std::size_t>(found.inputs * found.outputs), 0.0F);
-  for (std::int64_t o = 0; o < found.outputs; ++o)
-    for (std::int64_t i = 0; i < found.inputs; ++i) {
+  work.inputs = inner(in);
+  work.outputs = inner(out);
+  if (work.inputs * work.outputs > largest_matrix)
+    throw Unsupported(fmt::format("windows that need a matrix of {} x {} averages", work.inputs, work.outputs));
+  work.matrix.assign(static_cast<std::size_t>(work.inputs * work.outputs), 0.0F);
+  for (std::int64_t o = 0; o < work.outputs; ++o)
+    for (std::int64_t i = 0; i < work.inputs; ++i) {
       double count = 1;
       bool inside = true;
       for (std::int64_t d = static_cast<std::int64_t>(rank) - 1, o_rest = o, i_rest = i; d >= 0; --d) {
@@ -76,7 +76,7 @@ void fill_matrix(Averaging& found, const Dims& in, const Dims& out, const std::v
         i_rest /= in[at];
       }
       if (inside)
-        found.matrix[static_cast<std::size_t>(i * found.outputs + o)] =
+        work.matrix[static_cast<std::size_t>(i * work.outputs + o)] =
             static_cast<float>(1 / (divisor == 0 ? count : divisor));
     }
 }

@@ -27,9 +27,9 @@ bool is_strided(const memory::desc& desc) {
 
 bool is_row_major(const memory::desc& desc) {
   if (!is_strided(desc)) return false;
-  const Dims dims = desc.get_dims(), strides = desc.get_strides(), wanted = row_major_strides(dims);
+  const Dims dims = desc.get_dims(), strides = desc.get_strides(), dense = row_major_strides(dims);
   for (std::size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] > 1 && strides[i] != wanted[i]) return false;
+    if (dims[i] > 1 && strides[i] != dense[i]) return false;
   return true;
 }
 

@@ -46,9 +46,9 @@ class OpenVino(Level, Serves):
 
     def clients(self, count: int, threads: int) -> Sequence[Level]:
         """One infer request and one stream a client; the streams share the threads of all."""
-        wanted = {"NUM_STREAMS": count, "INFERENCE_NUM_THREADS": count * threads}
-        if not wanted.items() <= self.properties.items():
-            self.properties |= wanted
+        streams = {"NUM_STREAMS": count, "INFERENCE_NUM_THREADS": count * threads}
+        if not streams.items() <= self.properties.items():
+            self.properties |= streams
             self.compile_model()
         twins = [self.twin() for _ in range(count)]
         for twin in twins:

@@ -27,28 +27,28 @@ class StaticLevel final : public strata::Level,
  public:
   strata::About about() const override { return {.versions = {{"onednn", STRATA_ONEDNN_VERSION}}, .operations = {}}; }
 
-  void load(const strata::Case& wanted, const strata::Bundle& bundle, const fs::path& cache) override {
+  void load(const strata::Case& run_case, const strata::Bundle& bundle, const fs::path& cache) override {
     folder_ = bundle.folder;
-    on_device_ = wanted.device == "cuda";
+    on_device_ = run_case.device == "cuda";
     outputs_ = bundle.outputs;
     library_ = cache / "network.so";
-    if (wanted.mode == "train") {
+    if (run_case.mode == "train") {
       program_.reset();
-      training_ = std::make_unique<Training>(cache, wanted.threads, outputs_);
+      training_ = std::make_unique<Training>(cache, run_case.threads, outputs_);
       running_ = training_.get();
       facts_.inference_mode = false;
     } else {
       program_ = strata::static_program::opened(library_);
-      network_ = std::make_unique<Network>(*program_, wanted.threads, outputs_);
+      network_ = std::make_unique<Network>(*program_, run_case.threads, outputs_);
       running_ = network_.get();
     }
     check_inputs(bundle);
     const auto facts = network().facts();
     facts_.threads = facts.threads;
     facts_.layout = "any";
-    facts_.precision = wanted.precision;
+    facts_.precision = run_case.precision;
     facts_.graph = "exported";
-    facts_.autotune = wanted.variant == "measured";
+    facts_.autotune = run_case.variant == "measured";
     facts_.parameters = facts.parameters;
   }
 

@@ -23,13 +23,13 @@ std::unique_ptr<Generated> opened(const fs::path& library) {
 Network::Network(const Generated& program, int threads, const std::vector<Declared>& outputs)
     : program_(&program), model_(program.create(threads), program.destroy) {
   if (model_ == nullptr) throw failure();
-  for (const auto& wanted : outputs) {
+  for (const auto& expected : outputs) {
     int number = 0;
-    while (number < program.output_count() && wanted.name != program.output_tensor(number)->name) ++number;
+    while (number < program.output_count() && expected.name != program.output_tensor(number)->name) ++number;
     if (number == program.output_count())
-      throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
+      throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", expected.name),
                     "leave --deep out for this level");
-    outputs_.emplace_back(wanted, number);
+    outputs_.emplace_back(expected, number);
   }
 }
 
@@ -63,8 +63,8 @@ Failure Network::failure() const {
   const bool has_nan = what.find("holds NaN") != std::string::npos;
   if (no_memory) return {"out_of_memory", "the host has no memory left"};
   // what CUDA's driver says where there is none, or no device
-  for (const char* said : {"cudaErrorInsufficientDriver", "cudaErrorNoDevice"})
-    if (what.find(said) != std::string::npos)
+  for (const char* phrase : {"cudaErrorInsufficientDriver", "cudaErrorNoDevice"})
+    if (what.find(phrase) != std::string::npos)
       return {"unavailable", what, "use --device cpu, or a machine with a CUDA device"};
   if (what.find("cudaErrorMemoryAllocation") != std::string::npos)
     return {"out_of_memory", what, "take a smaller batch"};

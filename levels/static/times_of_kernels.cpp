@@ -35,10 +35,10 @@ bool is_of_interest(const compiler::Step& step) {
 }
 
 compiler::Kernels wherever_it_can(const compiler::Program& program, Kernel kernel) {
-  compiler::Kernels wanted;
+  compiler::Kernels kernels;
   for (const auto& step : program.steps)
-    if (is_of_interest(step)) wanted[step.node.name] = kernel;
-  return wanted;
+    if (is_of_interest(step)) kernels[step.node.name] = kernel;
+  return kernels;
 }
 
 // Lines of "<microseconds> us  <step>  <kernel>"; a step may have several.

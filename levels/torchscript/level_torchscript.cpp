@@ -32,34 +32,34 @@ class TorchScriptLevel final : public strata::TrainableTorchLevel, public strata
     if (!case_trains() && !unfrozen_) module_ = torch::jit::load(script_, device());
     if (!case_trains()) module_->eval();
     unfrozen_ = case_trains();
-    strata::NamedTensors wanted = parameters();
+    strata::NamedTensors loaded = parameters();
     for (auto& [name, buffer] : buffers())
-      if (weights.find(name) != nullptr) wanted.emplace(name, buffer);  // a set holds persistent buffers only
-    strata::copy_weights(wanted, weights);
+      if (weights.find(name) != nullptr) loaded.emplace(name, buffer);  // a set holds persistent buffers only
+    strata::copy_weights(loaded, weights);
     if (case_trains()) return;
     module_ = optimizes_ ? torch::jit::optimize_for_inference(*module_) : torch::jit::freeze(*module_);
   }
 
  protected:
-  void build(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
+  void build(const strata::Case& run_case, const strata::Bundle& bundle, const std::filesystem::path& cache) override {
     script_ = cache / "script.pt";
     if (!std::filesystem::exists(script_))
       throw Failure("unavailable", script_ + " does not exist", "run the level's prepare.py first");
     torch::jit::ExtraFilesMap extra{{"dropouts.json", ""}, {"precision", ""}};
     module_ = torch::jit::load(script_, device(), extra);
-    if (extra.at("precision") != wanted.precision)
+    if (extra.at("precision") != run_case.precision)
       throw Failure("unavailable",
-                    fmt::format("{} is in {}, the case in {}", script_, extra.at("precision"), wanted.precision),
+                    fmt::format("{} is in {}, the case in {}", script_, extra.at("precision"), run_case.precision),
                     "run the level's prepare.py for this case");
-    if (case_trains()) convert_around(wanted.precision);
+    if (case_trains()) convert_around(run_case.precision);
     if (case_trains()) tie();
-    if (wanted.precision == "amp-bf16") facts_.precision = wanted.precision;  // a trace has its conversions within
+    if (run_case.precision == "amp-bf16") facts_.precision = run_case.precision;  // a trace has its conversions within
     unfrozen_ = true;
     facts_.parameters = strata::elements_once(parameters());
     facts_.artefact_bytes = static_cast<std::int64_t>(std::filesystem::file_size(script_));
     facts_.freezing = !case_trains();
     facts_.graph = case_trains() ? "scripted" : "traced";
-    optimizes_ = wanted.variant == optimized;
+    optimizes_ = run_case.variant == optimized;
     if (optimizes_) facts_.layout = "any";  // oneDNN's blocked layouts inside, on a CPU
     if (!case_trains()) return;
     keywords_.clear();
@@ -118,7 +118,8 @@ class TorchScriptLevel final : public strata::TrainableTorchLevel, public strata
   // was profiled without gradients would stay one. So each mode is profiled afresh.
   void set_network_mode(bool training, bool dropout) override {
     module_->train(training);
-    for (auto& one : dropouts_) one.module.setattr(one.attribute, dropout ? one.given : 0.0);
+    for (auto& dropout_site : dropouts_)
+      dropout_site.module.setattr(dropout_site.attribute, dropout ? dropout_site.given : 0.0);
     torch::jit::toGraphFunction(module_->get_method("forward").function()).get_executor().debugFlushCompilationCache();
   }
 

@@ -110,13 +110,13 @@ def switchable_calls(script: torch.jit.ScriptModule) -> list[list[str]]:
 
 def calls_with_numbers(part: torch.jit.ScriptModule) -> list[torch._C.Node]:
     """Dropouts in a module's own code whose probability is a constant other than 0."""
-    found = []
+    nodes = []
     for node in part.graph.findAllNodes("prim::CallFunction"):
         called, *arguments = node.inputs()
         # None: not a constant
         if "dropout" in str(called.type()) and len(arguments) > 1 and arguments[1].toIValue():
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def moved(node: torch._C.Node, part: torch.jit.ScriptModule, attribute: str) -> tuple[str, float]:

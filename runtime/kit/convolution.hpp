@@ -8,10 +8,10 @@
 namespace kit {
 
 // The tensor as a call wants it: itself, or a copy in scratch memory.
-inline memory read_as(Internals& in, const Tensor& tensor, const memory::desc& wanted) {
+inline memory read_as(Internals& in, const Tensor& tensor, const memory::desc& target) {
   const auto own = desc_of(tensor);
-  if (own == wanted) return in.handle(tensor, own);
-  const memory copy = in.handle(in.temporary_bytes(wanted.get_size()), wanted);
+  if (own == target) return in.handle(tensor, own);
+  const memory copy = in.handle(in.temporary_bytes(target.get_size()), target);
   in.add_reorder(in.handle(tensor, own), copy);
   return copy;
 }

@@ -33,8 +33,8 @@ struct DescentByProduct {
   Extent rows, shared, columns;
 
   void operator()() const {
-    auto& one = in->weights[static_cast<std::size_t>(weight)];
-    const auto step = descending(in->training, one.has_momentum);
+    auto& entry = in->weights[static_cast<std::size_t>(weight)];
+    const auto step = descending(in->training, entry.has_momentum);
     const Run run{step,
                   static_cast<const float*>(left.get_data_handle()),
                   static_cast<const float*>(right.get_data_handle()),
@@ -49,7 +49,7 @@ struct DescentByProduct {
       for (Extent row = 0; row < rows; row += kHeight)
         run.rows_from(row, std::min<Extent>(kHeight, rows - row), begin, end);
     }
-    one.has_momentum = one.has_momentum || step.keeps_buffers();
+    entry.has_momentum = entry.has_momentum || step.keeps_buffers();
   }
 
  private:
@@ -124,9 +124,9 @@ void descend_product(Program& program, const DescendProduct& how) {
   Internals& in = program.internals();
   const Extent rows = how.left.shape[0], shared = how.left.shape[1], columns = how.right.shape[1];
   const int number = how.parameter.number;
-  auto& one = in.weights.at(static_cast<std::size_t>(number));
-  if (one.home < 0) static_cast<void>(in.row_major_form(how.parameter));
-  const auto& home = in.stored[static_cast<std::size_t>(one.home)];
+  auto& entry = in.weights.at(static_cast<std::size_t>(number));
+  if (entry.home < 0) static_cast<void>(in.row_major_form(how.parameter));
+  const auto& home = in.stored[static_cast<std::size_t>(entry.home)];
   if (home.desc != home.as_given) throw std::logic_error("a matrix that is not kept row-major");
   in.add_own(DescentByProduct{&in, number, in.handle(how.left, desc_of(how.left)),
                               in.handle(how.right, desc_of(how.right)), rows, shared, columns},

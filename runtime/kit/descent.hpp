@@ -119,15 +119,16 @@ inline Place place_of(Internals& in, int weight) {
 
 // A whole parameter by all threads; `gradient` lies as its home does.
 inline void descend_all(Internals& in, int number, const float* gradient) {
-  auto& one = in.weights[static_cast<std::size_t>(number)];
-  const auto step = descending(in.training, one.has_momentum);
+  auto& entry = in.weights[static_cast<std::size_t>(number)];
+  const auto step = descending(in.training, entry.has_momentum);
   const auto place = place_of(in, number);
-  const auto count = static_cast<Extent>(in.stored[static_cast<std::size_t>(one.home)].desc.get_size() / sizeof(float));
+  const auto count =
+      static_cast<Extent>(in.stored[static_cast<std::size_t>(entry.home)].desc.get_size() / sizeof(float));
   constexpr Extent piece = 4096;  // elements; small parameters are one thread's
 #pragma omp parallel for schedule(static) if (count > 4 * piece)
   for (Extent begin = 0; begin < count; begin += piece)
     step.with(place.at(begin), gradient + begin, std::min(piece, count - begin));
-  one.has_momentum = one.has_momentum || step.keeps_buffers();
+  entry.has_momentum = entry.has_momentum || step.keeps_buffers();
 }
 
 // A parameter's update as a call; the gradient lies as its home does.

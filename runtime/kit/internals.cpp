@@ -120,7 +120,7 @@ void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& 
   if (const auto desc = pd.scratchpad_desc(); desc.get_size() > 0)
     given.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpad(desc));
   auto& list = arguments.emplace_back(std::make_unique<std::vector<dnnl_exec_arg_t>>());
-  for (const auto& [which, one] : given) list->push_back({which, one.get()});
+  for (const auto& [which, argument] : given) list->push_back({which, argument.get()});
   held.push_back(std::move(given));
   primitives.push_back(primitive);
   Call call;

@@ -45,7 +45,7 @@ struct Internals : Loading {
   // A handle whose bytes are set by finish(), or by set_input for an input.
   memory handle(const Tensor& tensor, const memory::desc& desc, std::size_t offset_bytes = 0);
   // The weight in the layout that a call wants, from `as_given`, its row-major form (groups may be split).
-  memory packed(Weight weight, const memory::desc& as_given, const memory::desc& wanted);
+  memory packed(Weight weight, const memory::desc& as_given, const memory::desc& packed_desc);
   // The weight as `pack(given, floats)` makes it for a kernel of the kit; what has the same `packing` is made once.
   memory packed(Weight weight, const std::string& packing, std::size_t floats,
                 std::function<void(const float*, float*)> pack);

@@ -20,7 +20,7 @@ namespace {
 
 std::string text_of(const std::vector<long>& shape) {
   std::string text;
-  for (const long one : shape) text += (text.empty() ? "" : ", ") + std::to_string(one);
+  for (const long extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
   return "[" + text + "]";
 }
 
@@ -39,24 +39,24 @@ const FileTensor& tensor_of(const SafeTensors& file, const std::string& name) {
 }
 
 void read_rows(LoadedRows& list, const SafeTensors& file) {
-  const FileTensor& found = tensor_of(file, list.name);
+  const FileTensor& stored = tensor_of(file, list.name);
   const auto bytes = list.rows.size() * sizeof(std::int64_t);
-  if (found.type != "I64" || found.bytes != bytes)
-    throw std::runtime_error("the list '" + list.name + "' of " + file.path() + " is " + found.type + " " +
-                             text_of(found.shape) + "; " + std::to_string(list.rows.size()) + " of I64 are needed");
-  std::memcpy(list.rows.data(), found.data, bytes);
+  if (stored.type != "I64" || stored.bytes != bytes)
+    throw std::runtime_error("the list '" + list.name + "' of " + file.path() + " is " + stored.type + " " +
+                             text_of(stored.shape) + "; " + std::to_string(list.rows.size()) + " of I64 are needed");
+  std::memcpy(list.rows.data(), stored.data, bytes);
 }
 
 void read_weight(LoadedWeight& weight, const SafeTensors& file) {
-  const FileTensor& found = tensor_of(file, weight.name);
-  const std::vector<long> wanted(weight.shape.begin(), weight.shape.end());
-  if (found.type != "F32" || found.shape != wanted)
-    throw std::runtime_error("the weight '" + weight.name + "' of " + file.path() + " is " + found.type + " " +
-                             text_of(found.shape) + "; F32 " + text_of(wanted) + " is needed");
-  weight.data = reinterpret_cast<const float*>(found.data);
-  if (reinterpret_cast<std::uintptr_t>(found.data) % alignof(float) != 0) {
-    weight.made = allocate_unwritten(found.bytes);
-    std::memcpy(weight.made.get(), found.data, found.bytes);
+  const FileTensor& stored = tensor_of(file, weight.name);
+  const std::vector<long> expected(weight.shape.begin(), weight.shape.end());
+  if (stored.type != "F32" || stored.shape != expected)
+    throw std::runtime_error("the weight '" + weight.name + "' of " + file.path() + " is " + stored.type + " " +
+                             text_of(stored.shape) + "; F32 " + text_of(expected) + " is needed");
+  weight.data = reinterpret_cast<const float*>(stored.data);
+  if (reinterpret_cast<std::uintptr_t>(stored.data) % alignof(float) != 0) {
+    weight.made = allocate_unwritten(stored.bytes);
+    std::memcpy(weight.made.get(), stored.data, stored.bytes);
     weight.data = reinterpret_cast<const float*>(weight.made.get());
   }
   refuse_nan(weight.data, weight.shape.elements(), weight, file.path());
@@ -135,10 +135,10 @@ Rows Loading::named_rows(const char* name, Extent count, bool is_constant) {
 }
 
 float* Loading::made(int weight) {
-  auto& one = weights.at(static_cast<std::size_t>(weight));
-  one.made = allocate_unwritten(static_cast<std::size_t>(one.shape.elements()) * sizeof(float));
-  one.data = reinterpret_cast<const float*>(one.made.get());
-  return reinterpret_cast<float*>(one.made.get());
+  auto& entry = weights.at(static_cast<std::size_t>(weight));
+  entry.made = allocate_unwritten(static_cast<std::size_t>(entry.shape.elements()) * sizeof(float));
+  entry.data = reinterpret_cast<const float*>(entry.made.get());
+  return reinterpret_cast<float*>(entry.made.get());
 }
 
 void Loading::add_load_step(LoadStep added) {

@@ -58,11 +58,11 @@ struct Likelihood : Rows {
   const TrainingState* training;
   std::int64_t label(Extent row) const {
     if (training->labels == nullptr) throw std::logic_error("no labels are set");
-    std::int64_t one = 0;  // the caller's memory need not be aligned
-    std::memcpy(&one, reinterpret_cast<const std::byte*>(training->labels) + row * 8, sizeof one);
-    if (one < 0 || one >= classes)
-      throw std::out_of_range("the label " + std::to_string(one) + " of " + std::to_string(classes) + " classes");
-    return one;
+    std::int64_t target = 0;  // the caller's memory need not be aligned
+    std::memcpy(&target, reinterpret_cast<const std::byte*>(training->labels) + row * 8, sizeof target);
+    if (target < 0 || target >= classes)
+      throw std::out_of_range("the label " + std::to_string(target) + " of " + std::to_string(classes) + " classes");
+    return target;
   }
 };
 

@@ -30,12 +30,12 @@ class Header {
     while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
-  void expect(char wanted) {
-    if (peek() != wanted) refuse(std::string("'") + wanted + "' is missing");
+  void expect(char expected) {
+    if (peek() != expected) refuse(std::string("'") + expected + "' is missing");
     ++at_;
   }
-  bool take(char wanted) {
-    if (peek() != wanted) return false;
+  bool take(char expected) {
+    if (peek() != expected) return false;
     ++at_;
     return true;
   }
@@ -86,7 +86,7 @@ class Header {
     if (++at_ >= text_.size()) refuse("a string does not end");
     const char kind = text_[at_++];
     constexpr std::string_view from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
-    if (const auto found = from.find(kind); found != std::string_view::npos) return std::string(1, to[found]);
+    if (const auto position = from.find(kind); position != std::string_view::npos) return std::string(1, to[position]);
     if (kind != 'u' || at_ + 4 > text_.size()) refuse("an unknown escape");
     unsigned code = 0;
     for (int i = 0; i < 4; ++i) {

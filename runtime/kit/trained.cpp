@@ -11,8 +11,8 @@ namespace kit {
 namespace {
 
 LoadedWeight* changing(Internals& in, const char* name) {
-  for (auto& one : in.weights)
-    if ((one.trained || one.changed) && one.home >= 0 && one.name == name) return &one;
+  for (auto& entry : in.weights)
+    if ((entry.trained || entry.changed) && entry.home >= 0 && entry.name == name) return &entry;
   return nullptr;
 }
 
@@ -47,11 +47,11 @@ struct Count {
 }  // namespace
 
 Tensor Internals::row_major_form(Weight weight) {
-  auto& one = weights[static_cast<std::size_t>(weight.number)];
-  const auto given = row_major({std::max<Extent>(one.shape.elements(), 1)});
-  if (one.home < 0) static_cast<void>(packed(weight, given, given));
-  const auto home = stored[static_cast<std::size_t>(one.home)];
-  const Tensor place{Region::weights, one.home, weight.shape, Layout::plain};
+  auto& entry = weights[static_cast<std::size_t>(weight.number)];
+  const auto given = row_major({std::max<Extent>(entry.shape.elements(), 1)});
+  if (entry.home < 0) static_cast<void>(packed(weight, given, given));
+  const auto home = stored[static_cast<std::size_t>(entry.home)];
+  const Tensor place{Region::weights, entry.home, weight.shape, Layout::plain};
   if (home.desc == home.as_given) return place;
   const Tensor copy = temporary(weight.shape);
   add_reorder(handle(place, home.desc), handle(copy, home.as_given));
@@ -59,9 +59,9 @@ Tensor Internals::row_major_form(Weight weight) {
 }
 
 memory Internals::at_home(Weight weight, const memory::desc& as_given, const memory::desc& to) {
-  const auto& one = weights[static_cast<std::size_t>(weight.number)];
-  const auto home = stored[static_cast<std::size_t>(one.home)];
-  const Tensor place{Region::weights, one.home, weight.shape, Layout::plain};
+  const auto& entry = weights[static_cast<std::size_t>(weight.number)];
+  const auto home = stored[static_cast<std::size_t>(entry.home)];
+  const Tensor place{Region::weights, entry.home, weight.shape, Layout::plain};
   if (home.desc == to) return handle(place, to);
   // where groups are split in one form alone: by way of the row-major one
   const bool alike = home.desc.get_dims() == to.get_dims();
@@ -111,9 +111,10 @@ bool Program::read(const char* name, void* data) const {
     std::memcpy(data, &count->second, sizeof count->second);
     return true;
   }
-  const auto* one = changing(in, name);
-  if (one == nullptr) return false;
-  copy(in, in.stored[static_cast<std::size_t>(one->home)], bytes_of(in, one->home), static_cast<float*>(data), false);
+  const auto* entry = changing(in, name);
+  if (entry == nullptr) return false;
+  copy(in, in.stored[static_cast<std::size_t>(entry->home)], bytes_of(in, entry->home), static_cast<float*>(data),
+       false);
   return true;
 }
 
@@ -123,47 +124,47 @@ bool Program::write(const char* name, const void* data) {
     std::memcpy(&count->second, data, sizeof count->second);
     return true;
   }
-  const auto* one = changing(in, name);
-  if (one == nullptr) return false;
-  copy(in, in.stored[static_cast<std::size_t>(one->home)], static_cast<const float*>(data), bytes_of(in, one->home),
+  const auto* entry = changing(in, name);
+  if (entry == nullptr) return false;
+  copy(in, in.stored[static_cast<std::size_t>(entry->home)], static_cast<const float*>(data), bytes_of(in, entry->home),
        true);
   return true;
 }
 
 bool Program::read_momentum(const char* name, float* data) const {
   Internals& in = *internals_;
-  const auto* one = changing(in, name);
-  if (one == nullptr || !one->has_momentum) return false;
-  copy(in, in.stored[static_cast<std::size_t>(one->momentum)], bytes_of(in, one->momentum), data, false);
+  const auto* entry = changing(in, name);
+  if (entry == nullptr || !entry->has_momentum) return false;
+  copy(in, in.stored[static_cast<std::size_t>(entry->momentum)], bytes_of(in, entry->momentum), data, false);
   return true;
 }
 
 bool Program::write_momentum(const char* name, const float* data) {
   Internals& in = *internals_;
-  auto* one = changing(in, name);
-  if (one == nullptr || one->momentum < 0) return false;
-  clear_if_new(in, *one);
-  copy(in, in.stored[static_cast<std::size_t>(one->momentum)], data, bytes_of(in, one->momentum), true);
-  one->has_momentum = true;
+  auto* entry = changing(in, name);
+  if (entry == nullptr || entry->momentum < 0) return false;
+  clear_if_new(in, *entry);
+  copy(in, in.stored[static_cast<std::size_t>(entry->momentum)], data, bytes_of(in, entry->momentum), true);
+  entry->has_momentum = true;
   return true;
 }
 
 bool Program::read_square(const char* name, float* data) const {
   Internals& in = *internals_;
-  const auto* one = changing(in, name);
-  if (one == nullptr || !one->has_momentum || !in.training.is_adam) return false;
-  copy(in, in.stored[static_cast<std::size_t>(one->home)], reinterpret_cast<const float*>(one->second.get()), data,
+  const auto* entry = changing(in, name);
+  if (entry == nullptr || !entry->has_momentum || !in.training.is_adam) return false;
+  copy(in, in.stored[static_cast<std::size_t>(entry->home)], reinterpret_cast<const float*>(entry->second.get()), data,
        false);
   return true;
 }
 
 bool Program::write_square(const char* name, const float* data) {
   Internals& in = *internals_;
-  auto* one = changing(in, name);
-  if (one == nullptr || !one->second || !in.training.is_adam) return false;
-  clear_if_new(in, *one);
-  copy(in, in.stored[static_cast<std::size_t>(one->home)], data, reinterpret_cast<float*>(one->second.get()), true);
-  one->has_momentum = true;
+  auto* entry = changing(in, name);
+  if (entry == nullptr || !entry->second || !in.training.is_adam) return false;
+  clear_if_new(in, *entry);
+  copy(in, in.stored[static_cast<std::size_t>(entry->home)], data, reinterpret_cast<float*>(entry->second.get()), true);
+  entry->has_momentum = true;
   return true;
 }
 

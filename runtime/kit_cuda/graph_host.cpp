@@ -33,7 +33,7 @@ void Graph::record(Stream, const std::function<void()>& work) {
 }
 
 void Graph::launch(Stream) const {
-  for (const auto& one : recorded_->work) one();
+  for (const auto& call : recorded_->work) call();
 }
 
 }  // namespace kit_cuda

@@ -201,9 +201,9 @@ void Internals::send_labels() {
   if (training.labels == nullptr) throw std::logic_error("no labels are set");
   std::vector<std::int64_t> given(static_cast<std::size_t>(labels));
   std::memcpy(given.data(), training.labels, given.size() * sizeof(std::int64_t));  // it need not be aligned
-  for (const auto one : given)
-    if (one < 0 || one >= classes)
-      throw std::out_of_range("the label " + std::to_string(one) + " of " + std::to_string(classes) + " classes");
+  for (const auto label : given)
+    if (label < 0 || label >= classes)
+      throw std::out_of_range("the label " + std::to_string(label) + " of " + std::to_string(classes) + " classes");
   staged_labels->put(given.data());
   staged_labels->take(label_memory.get(), stream);
 }

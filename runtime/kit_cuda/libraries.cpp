@@ -279,18 +279,18 @@ std::optional<int> Libraries::plan(const Product& how) {
   for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     prefer(which, alignment);
-  cublasLtMatmulHeuristicResult_t found{};
+  cublasLtMatmulHeuristicResult_t heuristic{};
   int count = 0;
   const auto status =
       cublasLtMatmulAlgoGetHeuristic(p.cublas, plan->operation, plan->right->handle, plan->left->handle,
-                                     plan->result->handle, plan->result->handle, preference, 1, &found, &count);
+                                     plan->result->handle, plan->result->handle, preference, 1, &heuristic, &count);
   (void)cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
     p.refusal = cublasLtGetStatusString(status);
     return std::nullopt;
   }
-  plan->algorithm = found.algo;
-  return p.keep(std::move(plan), found.workspaceSize);
+  plan->algorithm = heuristic.algo;
+  return p.keep(std::move(plan), heuristic.workspaceSize);
 }
 
 void Libraries::run(int plan, const ConvolutionOperands& on) {

@@ -37,9 +37,9 @@ void Program::allow_tf32() {
 
 void Program::need_bfloat16() {
   constexpr int ampere = 80;
-  if (const int found = device::compute_capability(); found < ampere)
+  if (const int capability = device::compute_capability(); capability < ampere)
     throw std::runtime_error("no bfloat16 on this GPU: compute capability 8.0 or newer is needed, and it has " +
-                             std::to_string(found / 10) + "." + std::to_string(found % 10));
+                             std::to_string(capability / 10) + "." + std::to_string(capability % 10));
 }
 
 Loading& Program::loading() const {

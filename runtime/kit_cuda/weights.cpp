@@ -24,8 +24,8 @@ int add_stored(Internals& in, const StoredWeight& stored_weight) {
 }
 
 LoadedWeight* changing(Internals& in, const char* name) {
-  for (auto& one : in.weights)
-    if ((one.trained || one.changed) && one.home >= 0 && one.name == name) return &one;
+  for (auto& entry : in.weights)
+    if ((entry.trained || entry.changed) && entry.home >= 0 && entry.name == name) return &entry;
   return nullptr;
 }
 
@@ -51,29 +51,29 @@ void clear_if_new(Internals& in, const LoadedWeight& loaded_weight) {
 
 Tensor Internals::packed(Weight weight, Layout layout, Type type) {
   auto& loaded = weights.at(static_cast<std::size_t>(weight.number));
-  const StoredWeight wanted{weight.number, needed(weight.shape, layout), false, 0, weight.shape, type};
+  const StoredWeight described{weight.number, needed(weight.shape, layout), false, 0, weight.shape, type};
   const auto as_tensor = [&](int place) {
-    const auto& one = stored[static_cast<std::size_t>(place)];
-    return Tensor{Region::weights, place, weight.shape, one.layout, one.type};
+    const auto& entry = stored[static_cast<std::size_t>(place)];
+    return Tensor{Region::weights, place, weight.shape, entry.layout, entry.type};
   };
   const bool lives = loaded.trained || loaded.changed;
   if (lives && (loaded.home >= 0 || type != Type::float32)) {
     const Tensor own = loaded.home >= 0 ? as_tensor(loaded.home) : packed(weight, layout);
-    if (own.layout == wanted.layout && own.type == type) return own;
-    const Tensor copy = temporary(weight.shape, wanted.layout, type);
+    if (own.layout == described.layout && own.type == type) return own;
+    const Tensor copy = temporary(weight.shape, described.layout, type);
     add_copy(own, copy);
     return copy;
   }
   for (std::size_t i = 0; i < stored.size(); ++i) {
-    const bool fits = wanted.layout == Layout::plain || same_shape(stored[i].shape, wanted.shape);
-    if (stored[i].weight == wanted.weight && stored[i].layout == wanted.layout && stored[i].type == wanted.type &&
-        !stored[i].is_momentum && fits)
+    const bool fits = described.layout == Layout::plain || same_shape(stored[i].shape, described.shape);
+    if (stored[i].weight == described.weight && stored[i].layout == described.layout &&
+        stored[i].type == described.type && !stored[i].is_momentum && fits)
       return as_tensor(static_cast<int>(i));
   }
-  const int place = add_stored(*this, wanted);
+  const int place = add_stored(*this, described);
   if (lives) loaded.home = place;
   if (loaded.trained) {
-    StoredWeight momentum = wanted;
+    StoredWeight momentum = described;
     momentum.is_momentum = true;
     loaded.momentum = add_stored(*this, momentum);
   }
@@ -113,9 +113,9 @@ void Program::run_steps() {
   in.loading = false;
   for (const int number : in.computed)
     in.add_load_step({{}, number, [&in, number] {
-                        auto& one = in.weights[static_cast<std::size_t>(number)];
-                        if (one.uses > 0)
-                          in.read_stored(in.stored[static_cast<std::size_t>(one.stored)], in.made(number));
+                        auto& entry = in.weights[static_cast<std::size_t>(number)];
+                        if (entry.uses > 0)
+                          in.read_stored(in.stored[static_cast<std::size_t>(entry.stored)], in.made(number));
                       }});
   in.computed.clear();
 }
@@ -193,9 +193,9 @@ void Program::set_optimiser(const Adam& adam) {
   if (!in.seconds.empty()) return;
   device::wait_for(in.stream);
   for (std::size_t number = 0; number < in.weights.size(); ++number) {
-    const auto& one = in.weights[number];
-    if (one.momentum < 0) continue;
-    const auto& where = in.stored[static_cast<std::size_t>(one.home)];
+    const auto& entry = in.weights[number];
+    if (entry.momentum < 0) continue;
+    const auto& where = in.stored[static_cast<std::size_t>(entry.home)];
     const auto bytes = std::max<std::size_t>(bytes_of(where.shape, where.type), sizeof(float));
     auto& second = in.seconds[static_cast<int>(number)] = device::memory(bytes);
     device::clear(second.get(), bytes, in.stream);
@@ -225,59 +225,59 @@ void Program::set_labels(const std::int64_t* labels) {
 bool Program::read(const char* name, void* data) const {
   Internals& in = *internals_;
   if (const auto* count = count_of(in, name)) return std::memcpy(data, count, sizeof *count) != nullptr;
-  const auto* one = changing(in, name);
-  if (one != nullptr) in.read_stored(in.stored[static_cast<std::size_t>(one->home)], static_cast<float*>(data));
-  return one != nullptr;
+  const auto* entry = changing(in, name);
+  if (entry != nullptr) in.read_stored(in.stored[static_cast<std::size_t>(entry->home)], static_cast<float*>(data));
+  return entry != nullptr;
 }
 
 bool Program::write(const char* name, const void* data) {
   Internals& in = *internals_;
   if (auto* count = count_of(in, name)) return std::memcpy(count, data, sizeof *count) != nullptr;
-  const auto* one = changing(in, name);
-  if (one != nullptr) {
-    in.write_stored(in.stored[static_cast<std::size_t>(one->home)], static_cast<const float*>(data));
+  const auto* entry = changing(in, name);
+  if (entry != nullptr) {
+    in.write_stored(in.stored[static_cast<std::size_t>(entry->home)], static_cast<const float*>(data));
     device::wait_for(in.stream);
   }
-  return one != nullptr;
+  return entry != nullptr;
 }
 
 bool Program::read_momentum(const char* name, float* data) const {
   Internals& in = *internals_;
-  const auto* one = changing(in, name);
-  if (one == nullptr || !one->has_momentum) return false;
-  in.read_stored(in.stored[static_cast<std::size_t>(one->momentum)], data);
+  const auto* entry = changing(in, name);
+  if (entry == nullptr || !entry->has_momentum) return false;
+  in.read_stored(in.stored[static_cast<std::size_t>(entry->momentum)], data);
   return true;
 }
 
 bool Program::write_momentum(const char* name, const float* data) {
   Internals& in = *internals_;
-  auto* one = changing(in, name);
-  if (one == nullptr || one->momentum < 0) return false;
-  clear_if_new(in, *one);
-  in.write_stored(in.stored[static_cast<std::size_t>(one->momentum)], data);
+  auto* entry = changing(in, name);
+  if (entry == nullptr || entry->momentum < 0) return false;
+  clear_if_new(in, *entry);
+  in.write_stored(in.stored[static_cast<std::size_t>(entry->momentum)], data);
   device::wait_for(in.stream);
-  one->has_momentum = true;
+  entry->has_momentum = true;
   return true;
 }
 
 bool Program::read_square(const char* name, float* data) const {
   Internals& in = *internals_;
-  const auto* one = changing(in, name);
-  if (one == nullptr || !one->has_momentum || !in.training.is_adam) return false;
-  in.read_at(reinterpret_cast<std::byte*>(in.second_of(number_of(in, *one))),
-             in.stored[static_cast<std::size_t>(one->momentum)], data);
+  const auto* entry = changing(in, name);
+  if (entry == nullptr || !entry->has_momentum || !in.training.is_adam) return false;
+  in.read_at(reinterpret_cast<std::byte*>(in.second_of(number_of(in, *entry))),
+             in.stored[static_cast<std::size_t>(entry->momentum)], data);
   return true;
 }
 
 bool Program::write_square(const char* name, const float* data) {
   Internals& in = *internals_;
-  auto* one = changing(in, name);
-  if (one == nullptr || one->momentum < 0 || !in.training.is_adam) return false;
-  clear_if_new(in, *one);
-  in.write_at(reinterpret_cast<std::byte*>(in.second_of(number_of(in, *one))),
-              in.stored[static_cast<std::size_t>(one->momentum)], data);
+  auto* entry = changing(in, name);
+  if (entry == nullptr || entry->momentum < 0 || !in.training.is_adam) return false;
+  clear_if_new(in, *entry);
+  in.write_at(reinterpret_cast<std::byte*>(in.second_of(number_of(in, *entry))),
+              in.stored[static_cast<std::size_t>(entry->momentum)], data);
   device::wait_for(in.stream);
-  one->has_momentum = true;
+  entry->has_momentum = true;
   return true;
 }
 

@@ -100,8 +100,8 @@ int run(AtenNetwork& network, const std::string& from, const std::string& to) {
   RawTensors outputs;
   for (int entry = 0; entry < entries; ++entry) {
     std::vector<RawTensor> results;
-    for (const auto& one : network.forward(inputs_of(inputs, file, std::to_string(entry))))
-      results.push_back(from_torch(one));
+    for (const auto& result : network.forward(inputs_of(inputs, file, std::to_string(entry))))
+      results.push_back(from_torch(result));
     check_outputs(results, gives);
     for (std::size_t i = 0; i < results.size(); ++i) outputs[std::to_string(entry) + "/" + gives[i].name] = results[i];
   }

@@ -34,13 +34,13 @@ def errors(value: np.ndarray, truth: np.ndarray, floor: float) -> tuple[float, f
     """||y - y64|| / (||y64|| + floor sqrt(n)) and max |y - y64| / (max |y64| + floor), over the
     elements that are finite in both."""
     both = np.isfinite(value) & np.isfinite(truth)
-    wanted, off = truth[both], value[both].astype(np.float64) - truth[both]
+    expected, off = truth[both], value[both].astype(np.float64) - truth[both]
     if not off.size:
         return 0.0, 0.0
     tiny = np.finfo(np.float64).tiny
     return float(
-        np.linalg.norm(off) / max(np.linalg.norm(wanted) + floor * np.sqrt(truth.size), tiny)
-    ), float(np.abs(off).max() / max(np.abs(wanted).max() + floor, tiny))
+        np.linalg.norm(off) / max(np.linalg.norm(expected) + floor * np.sqrt(truth.size), tiny)
+    ), float(np.abs(off).max() / max(np.abs(expected).max() + floor, tiny))
 
 
 def what_differs(

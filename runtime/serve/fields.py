@@ -59,15 +59,15 @@ def check_inputs(case: dict, tensors: dict[str, np.ndarray]) -> int:
     entries = 1
     while inputs and f"{entries}/{inputs[0]['name']}" in tensors:
         entries += 1
-    wanted = {f"{entry}/{about['name']}": about for entry in range(entries) for about in inputs}
-    for name, about in wanted.items():
+    expected = {f"{entry}/{about['name']}": about for entry in range(entries) for about in inputs}
+    for name, about in expected.items():
         if name not in tensors:
             raise ValueError(
                 f"the inputs lack '{name}', which is {described(TORCH[about['dtype']], about['shape'])}"
             )
         check_tensor("input", name.removeprefix("0/"), tensors[name], about)
     for name, value in tensors.items():
-        if name not in wanted:
+        if name not in expected:
             raise ValueError(
                 f"the inputs hold '{name}' ({described(NAMES[value.dtype], value.shape)}), which is no input of this artefact"
             )

@@ -87,7 +87,7 @@ class HeaderReader {
   std::string escaped() {
     const char kind = text(2)[1];
     const std::string from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
-    if (const auto found = from.find(kind); found != std::string::npos) return to.substr(found, 1);
+    if (const auto position = from.find(kind); position != std::string::npos) return to.substr(position, 1);
     if (kind != 'u') refuse("an escape is none");
     std::uint32_t code = four_digits();
     if (code >= 0xD800 && code < 0xDC00) {

@@ -30,7 +30,8 @@ def check_place(name: str, at: dict, end: int, taken: list[tuple[int, int]]) -> 
     shape, place = at.get("shape"), at.get("data_offsets")
     if (
         not all(
-            isinstance(numbers, list) and all(type(one) is int and one >= 0 for one in numbers)
+            isinstance(numbers, list)
+            and all(type(number) is int and number >= 0 for number in numbers)
             for numbers in (shape, place)
         )
         or len(place) != 2

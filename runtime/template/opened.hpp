@@ -42,7 +42,7 @@ inline std::vector<long> shape_of(const ModelTensor& tensor) {
 // "F32 [4,3,32,32]"
 inline std::string described(const std::string& type, const std::vector<long>& shape) {
   std::string text;
-  for (const long one : shape) text += (text.empty() ? "" : ",") + std::to_string(one);
+  for (const long extent : shape) text += (text.empty() ? "" : ",") + std::to_string(extent);
   return type + " [" + text + "]";
 }
 
@@ -79,11 +79,11 @@ class Inputs {
  public:
   Inputs(const kit::SafeTensors& file, const std::string& group) {
     for (int i = 0; i < model_input_count(); ++i) {
-      const auto& found = input_of(file, group, i);
-      places_.emplace_back(reinterpret_cast<const float*>(found.data));
-      if (reinterpret_cast<std::uintptr_t>(found.data) % alignof(float) == 0) continue;
-      aligned_.emplace_back(found.bytes / sizeof(float));
-      std::memcpy(aligned_.back().data(), found.data, found.bytes);
+      const auto& given = input_of(file, group, i);
+      places_.emplace_back(reinterpret_cast<const float*>(given.data));
+      if (reinterpret_cast<std::uintptr_t>(given.data) % alignof(float) == 0) continue;
+      aligned_.emplace_back(given.bytes / sizeof(float));
+      std::memcpy(aligned_.back().data(), given.data, given.bytes);
       places_.back() = aligned_.back().data();
     }
   }

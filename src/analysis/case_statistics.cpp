@@ -34,19 +34,19 @@ double process_sigma(const Json& trust, int threads) {
   return stored && *stored > 0 && *stored < 100 ? *stored : stats::assumed_process_sigma(threads);
 }
 
-CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& one)
+CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_case)
     : run_(run),
-      case_(one),
-      room_(measure::room_of(one.question, run.machine)),
-      sigma_(process_sigma(one.trust, room_.threads)),
-      minimum_(number(one.trust, "minimum_effect").value_or(0.01)),
-      together_(outside::flag_or(one.trust, "together", true)) {
-  for (const auto& row : one.rows)
+      case_(run_case),
+      room_(measure::room_of(run_case.question, run.machine)),
+      sigma_(process_sigma(run_case.trust, room_.threads)),
+      minimum_(number(run_case.trust, "minimum_effect").value_or(0.01)),
+      together_(outside::flag_or(run_case.trust, "together", true)) {
+  for (const auto& row : run_case.rows)
     if (row.state == "measured" && !row.blocks.empty()) {  // a training has epochs and no blocks
-      if (row.name() == one.reference_level) reference_ = measured_.size();
+      if (row.name() == run_case.reference_level) reference_ = measured_.size();
       measured_.push_back(&row);
     }
-  if (stats::crowded(room_, measure::load_of(one).taken())) reliable_ = !most_blocks_disturbed();
+  if (stats::crowded(room_, measure::load_of(run_case).taken())) reliable_ = !most_blocks_disturbed();
   blocks_ = measure::medians(measured_, room_, 0);
   settle_times();
   if (flag(run.settings, "tuned")) find_tuned();
@@ -213,12 +213,12 @@ Json CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::
 // Iterations that pay for what level `i` costs more than the reference.
 Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const {
   const auto comparison = compare(reference, i);
-  const auto found = stats::break_even(extra_ms, difference_ms(reference, i), direction(comparison));
-  return {{"iterations", finite(found.iterations.value)},
-          {"low", finite(found.iterations.low)},
-          {"high", finite(found.iterations.high)},
-          {"never", found.never},
-          {"inconclusive", found.inconclusive}};
+  const auto repaid_after = stats::break_even(extra_ms, difference_ms(reference, i), direction(comparison));
+  return {{"iterations", finite(repaid_after.iterations.value)},
+          {"low", finite(repaid_after.iterations.low)},
+          {"high", finite(repaid_after.iterations.high)},
+          {"never", repaid_after.never},
+          {"inconclusive", repaid_after.inconclusive}};
 }
 
 stats::Comparison CaseStatistics::aa(const store::Row& row) const {

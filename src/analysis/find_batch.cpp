@@ -78,16 +78,16 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
   std::vector<std::pair<std::string, std::string>> order;  // combination and level, as they come
   std::map<std::pair<std::string, std::string>, Looked> all;
   for (const auto& cell : grid.cells) {
-    const CaseStatistics statistics(run, *cell.one);
+    const CaseStatistics statistics(run, *cell.run_case);
     const auto at = words_of(grid, cell);
-    const auto batch = cell.one->question.batch;
-    for (const auto& row : cell.one->rows) {
+    const auto batch = cell.run_case->question.batch;
+    for (const auto& row : cell.run_case->rows) {
       if (lookup::flag(row.info, "harness")) continue;
       const std::pair key(at, row.name());
       if (!all.contains(key)) order.push_back(key);
       auto& looked = all[key];
       looked.sigma = statistics.sigma();
-      looked.curve[batch] = batch_seen(row, cell.one->question, statistics.room());
+      looked.curve[batch] = batch_seen(row, cell.run_case->question, statistics.room());
       auto logs = restart_log_times(row, statistics.room());
       for (auto& value : logs) value -= std::log(static_cast<double>(batch));
       looked.log_times[batch] = std::move(logs);

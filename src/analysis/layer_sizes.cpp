@@ -35,20 +35,20 @@ std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::i
 }
 
 SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vector<std::string>& order) {
-  std::map<int, std::map<std::int64_t, std::map<std::string, LayerSize>>> found;
+  std::map<int, std::map<std::int64_t, std::map<std::string, LayerSize>>> by_repeat;
   for (const auto& curve : series)
     for (const auto& [prefix, value] : kKinds) {
       if (curve.axis != "step" || !curve.name.starts_with(prefix)) continue;
       const auto layer = curve.name.substr(prefix.size());
       for (std::size_t i = 0; i < curve.positions.size(); ++i) {
-        auto& size = found[curve.repeat][curve.positions[i]][layer];
+        auto& size = by_repeat[curve.repeat][curve.positions[i]][layer];
         size.layer = layer;
         if (std::isfinite(curve.values[i])) size.*value = curve.values[i];
       }
     }
   const auto place = [&](const LayerSize& size) { return std::find(order.begin(), order.end(), size.layer); };
   SizesByStep sizes;
-  for (auto& [repeat, steps] : found)
+  for (auto& [repeat, steps] : by_repeat)
     for (auto& [step, layers] : steps) {
       auto& list = sizes[repeat][step];
       for (auto& [name, size] : layers) list.push_back(std::move(size));
@@ -72,20 +72,19 @@ std::optional<Trouble> trouble(const std::vector<LayerSize>& sizes, const core::
                      true};
   }
   // Backwards: a gradient comes from the last layer.
-  for (auto one = sizes.rbegin(); one != sizes.rend(); ++one) {
-    if (!one->weight || *one->weight == 0) continue;
-    if (!one->gradient)
-      return Trouble{one->layer, fmt::format("gradients explode at {} (not finite)", one->layer), true};
-    const double moved = adam != nullptr ? *one->gradient / (*one->gradient + adam->eps) : *one->gradient;
-    const double share = rate * moved / *one->weight;
+  for (auto it = sizes.rbegin(); it != sizes.rend(); ++it) {
+    if (!it->weight || *it->weight == 0) continue;
+    if (!it->gradient) return Trouble{it->layer, fmt::format("gradients explode at {} (not finite)", it->layer), true};
+    const double moved = adam != nullptr ? *it->gradient / (*it->gradient + adam->eps) : *it->gradient;
+    const double share = rate * moved / *it->weight;
     if (share < 0x1p-25)
-      return Trouble{one->layer,
+      return Trouble{it->layer,
                      fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)",
-                                 one->layer, share),
+                                 it->layer, share),
                      false};
     if (share > 1)
-      return Trouble{one->layer,
-                     fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", one->layer, share),
+      return Trouble{it->layer,
+                     fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", it->layer, share),
                      true};
   }
   return std::nullopt;

@@ -51,11 +51,11 @@ int Learning::epochs() const {
 }
 
 std::optional<Spread> Learning::at(const std::string& name, int epoch) const {
-  std::vector<double> found;
+  std::vector<double> samples;
   for (const int repeat : repeats())
     if (const auto* epochs = of(name, repeat))
-      if (const auto value = epochs->find(epoch); value != epochs->end()) found.push_back(value->second);
-  return spread_of(found);
+      if (const auto value = epochs->find(epoch); value != epochs->end()) samples.push_back(value->second);
+  return spread_of(samples);
 }
 
 std::optional<double> Learning::mean(const std::string& name, int repeat) const {
@@ -67,17 +67,17 @@ std::optional<double> Learning::mean(const std::string& name, int repeat) const 
 }
 
 std::optional<Spread> Learning::mean_of_all(const std::string& name) const {
-  std::vector<double> found;
+  std::vector<double> samples;
   for (const int repeat : repeats())
-    if (const auto value = mean(name, repeat)) found.push_back(*value);
-  return spread_of(found);
+    if (const auto value = mean(name, repeat)) samples.push_back(*value);
+  return spread_of(samples);
 }
 
 std::optional<Spread> Learning::last(const std::string& name) const {
-  std::vector<double> found;
+  std::vector<double> samples;
   for (const int repeat : repeats())
-    if (const auto value = last(name, repeat)) found.push_back(*value);
-  return spread_of(found);
+    if (const auto value = last(name, repeat)) samples.push_back(*value);
+  return spread_of(samples);
 }
 
 std::optional<double> Learning::last(const std::string& name, int repeat) const {
@@ -119,10 +119,10 @@ std::optional<double> Learning::seconds_of(int repeat, int epoch) const {
 }
 
 std::optional<double> Learning::seconds_until(int epoch) const {
-  std::vector<double> found;
+  std::vector<double> samples;
   for (const int repeat : repeats())
-    if (const auto seconds = seconds_of(repeat, epoch)) found.push_back(*seconds);
-  const auto spread = spread_of(found);
+    if (const auto seconds = seconds_of(repeat, epoch)) samples.push_back(*seconds);
+  const auto spread = spread_of(samples);
   return spread ? std::optional(spread->mean) : std::nullopt;
 }
 

@@ -21,8 +21,8 @@ const char* const kNotReliable = "not reliable: other programs had the cores";
 
 class RowMetrics {
  public:
-  RowMetrics(const CaseStatistics& statistics, const store::Case& one, const store::Row& row)
-      : statistics_(statistics), case_(one), row_(row), batch_(static_cast<double>(one.question.batch)) {}
+  RowMetrics(const CaseStatistics& statistics, const store::Case& run_case, const store::Row& row)
+      : statistics_(statistics), case_(run_case), row_(row), batch_(static_cast<double>(run_case.question.batch)) {}
 
   std::vector<store::Metric> all() {
     add_proof();

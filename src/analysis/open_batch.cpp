@@ -31,9 +31,9 @@ struct Size {
   double first_ms = 0, again_ms = 0, worst_ratio = 0;
 };
 
-std::map<int, Size> sizes_of(const Json& found) {
+std::map<int, Size> sizes_of(const Json& measured) {
   std::map<int, Size> sizes;
-  for (const auto& visit : list(found, "visits")) {
+  for (const auto& visit : list(measured, "visits")) {
     auto& size = sizes[whole(visit, "size", 0)];
     (whole(visit, "lap", 0) == 0 ? size.first_ms : size.again_ms) = number(visit, "first_ns").value_or(0) * 1e-6;
     size.worst_ratio = std::max(size.worst_ratio, number(visit, "worst_ratio").value_or(0));
@@ -45,27 +45,27 @@ std::map<int, Size> sizes_of(const Json& found) {
 
 store::Row row_of(const Json& blocks) {
   store::Row row;
-  for (const auto& one : blocks) {
+  for (const auto& timing : blocks) {
     store::Block block;
-    block.restart = whole(one, "restart", 0, 0, kMostRestarts);
-    block.round = whole(one, "round", 0, 0, kMostRounds);
-    for (const auto& ns : list(one, "wall_ns"))
+    block.restart = whole(timing, "restart", 0, 0, kMostRestarts);
+    block.round = whole(timing, "round", 0, 0, kMostRounds);
+    for (const auto& ns : list(timing, "wall_ns"))
       if (const auto wall = outside::as_integer(ns); wall && *wall >= 0) block.wall_ns.push_back(*wall);
-    block.taken = number(one, "taken");
-    if (const auto wait = number(one, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
+    block.taken = number(timing, "taken");
+    if (const auto wait = number(timing, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
     row.blocks.push_back(std::move(block));
   }
   return row;
 }
 
-Json against_fixed(const Json& found, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  if (!at(found, "turns").is_object()) return {};
-  const auto fixed = row_of(list(found, "turns.fixed")), open = row_of(list(found, "turns.open"));
+Json against_fixed(const Json& measured, const stats::Room& room, double sigma, double minimum, bool reliable) {
+  if (!at(measured, "turns").is_object()) return {};
+  const auto fixed = row_of(list(measured, "turns.fixed")), open = row_of(list(measured, "turns.open"));
   const auto comparison =
       stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto ratio = comparison.ratio();
   const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::inconclusive;
-  return {{"batch", at(found, "own")},
+  return {{"batch", at(measured, "own")},
           {"ratio",
            {{"value", finite(ratio.value)},
             {"low", finite(ratio.low)},
@@ -74,11 +74,12 @@ Json against_fixed(const Json& found, const stats::Room& room, double sigma, dou
 }
 
 // What the level itself counted between its warm-up and the last visit.
-Json reported(const Json& found) {
-  const auto before = number(found, "reported.before.recompiles"), after = number(found, "reported.after.recompiles");
+Json reported(const Json& measured) {
+  const auto before = number(measured, "reported.before.recompiles"),
+             after = number(measured, "reported.after.recompiles");
   if (!before || !after) return {};
   Json reasons = Json::array();
-  const auto& all = list(found, "reported.after.recompile_reasons");
+  const auto& all = list(measured, "reported.after.recompile_reasons");
   for (std::size_t i = 0; i < all.size(); ++i)
     if (static_cast<double>(i) >= *before) reasons.push_back(all[i]);
   return {{"recompiles", *after - *before}, {"reasons", std::move(reasons)}};

@@ -18,7 +18,7 @@ std::optional<Seen> first_seen(const SizesByStep& sizes, int repeat, const core:
   const auto steps = sizes.find(repeat);
   if (steps == sizes.end()) return std::nullopt;
   for (const auto& [step, layers] : steps->second)
-    if (auto found = trouble(layers, recipe, step - 1)) return Seen{step, std::move(*found)};
+    if (auto event = trouble(layers, recipe, step - 1)) return Seen{step, std::move(*event)};
   return std::nullopt;
 }
 

@@ -62,7 +62,7 @@ CellLevel level_of(const CaseStatistics& statistics, const store::Row& row, std:
                   .share_bytes = lookup::number(row.memory, "steady_pss_bytes"),
                   .device_bytes = lookup::number(row.memory, "device_peak_bytes")};
   if (!place) return level;
-  level.meters = meters_of(row, cell.one->question.threads);
+  level.meters = meters_of(row, cell.run_case->question.threads);
   level.iteration_ms = row_numbers(statistics, *place, cell.batch).time_ms;
   const auto reference = statistics.reference();
   if (!reference) return level;
@@ -93,7 +93,7 @@ void find_best(GridCell& cell, const CaseStatistics& statistics, const std::vect
 
 GridCell cell_of(const store::Run& run, const store::Case& run_case, const std::vector<GridAxis>& axes) {
   GridCell cell;
-  cell.one = &run_case;
+  cell.run_case = &run_case;
   for (const auto& axis : axes) cell.at.push_back(value_of(run_case.question, axis.name));
   const CaseStatistics statistics(run, run_case);
   cell.reliable = statistics.reliable();

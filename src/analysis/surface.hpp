@@ -35,7 +35,7 @@ struct CellLevel {
 };
 
 struct GridCell {
-  const store::Case* one = nullptr;
+  const store::Case* run_case = nullptr;
   std::vector<std::string> at;              // values of the grid's axes, in their order
   std::map<std::string, CellLevel> levels;  // by name; harness levels are left out
   std::vector<std::string> best;            // not excluded as the fastest; empty: none was measured, or not reliably

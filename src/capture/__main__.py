@@ -26,11 +26,11 @@ def main() -> int:
     if sys.argv[1:] == ["--serve"]:
         from capture.serve import serve
 
-        return serve(lambda arguments: one(arguments, say), say)
-    return one(sys.argv[1:], say)
+        return serve(lambda arguments: capture_one(arguments, say), say)
+    return capture_one(sys.argv[1:], say)
 
 
-def one(arguments: list[str], say: Callable[[dict], None]) -> int:
+def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
     """Captures one case."""
 
     class Parser(argparse.ArgumentParser):

@@ -298,9 +298,9 @@ class _Capture:
 
     def _training_graph(self, module: nn.Module, trained: list[str]) -> dict:
         """graph.json of the network in train mode; `module` is used up."""
-        program, found = export(module, self.ring[0], self.info, training=True)
+        program, outcome = export(module, self.ring[0], self.info, training=True)
         if program is None:
-            return found
+            return outcome
         with torch.no_grad():
             # auxiliary outputs come in train mode only
             names = list(call(module.train(), self.ring[0], self.info))
@@ -325,21 +325,21 @@ class _Capture:
             load_weights(work, module.state_dict(), name)
             entries = self.ring if name == "timed" else self.ring[: ref.PROVEN_GENERIC]
             self.say(f"float32 runs of weight set {name}")
-            runs, wanted = self._reference(name, work, entries)
+            runs, expected = self._reference(name, work, entries)
             if name == "timed":
-                self._export(module, runs, wanted)
+                self._export(module, runs, expected)
             elif name == "generic1" and not self.spec["light"]:
-                self._faults(module, wanted[0])
+                self._faults(module, expected[0])
 
     def _reference(
         self, name: str, work: nn.Module, entries: list[dict[str, Tensor]]
     ) -> tuple[dict[str, list[dict[str, Tensor]]], list[dict[str, Tensor]]]:
         """Writes and returns a set's envelope and reference. Taps are large and tell only where
         levels part: one set and one entry have them."""
-        runs, wanted = self._run_all(work, entries)
+        runs, expected = self._run_all(work, entries)
         self.say(f"writing the reference of weight set {name}")
         self._check_repeatable(work, runs["default"][0])
-        self.e0 = ref.envelope_error(runs, wanted)
+        self.e0 = ref.envelope_error(runs, expected)
         if self.spec["deep"] and name == "generic1":
             self.say("tapping every layer")
             tapped_runs, tapped = self._run_all(TapModule(copy.deepcopy(work)).eval(), entries[:1])
@@ -348,11 +348,11 @@ class _Capture:
                 for variant, results in runs.items()
                 if variant in tapped_runs
             }
-            self._write_reference(name, [tapped[0], *wanted[1:]], runs)
+            self._write_reference(name, [tapped[0], *expected[1:]], runs)
             self.info["outputs"] = _described(runs["default"][0])
         else:
-            self._write_reference(name, wanted, runs)
-        return runs, wanted
+            self._write_reference(name, expected, runs)
+        return runs, expected
 
     def _run_all(
         self, view: nn.Module, entries: list[dict[str, Tensor]]
@@ -376,11 +376,11 @@ class _Capture:
         return runs, ref.mean_of(runs)
 
     def _write_reference(
-        self, name: str, wanted: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]
+        self, name: str, expected: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]
     ) -> None:
         self.write(
             f"reference/{name}",
-            {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()},
+            {f"f64/{i}/{k}": v for i, named in enumerate(expected) for k, v in named.items()},
         )
         self.write(
             f"reference/{name}.envelope",
@@ -411,7 +411,7 @@ class _Capture:
         self,
         module: nn.Module,
         runs: dict[str, list[dict[str, Tensor]]],
-        wanted: list[dict[str, Tensor]],
+        expected: list[dict[str, Tensor]],
     ) -> None:
         """Exports the eval-mode module on the CPU and proves the result on two inputs against the
         reference."""
@@ -426,7 +426,7 @@ class _Capture:
             with torch.no_grad():
                 outputs = runnable(*[self.ring[i][d["name"]].clone() for d in self.info["inputs"]])
             got = dict(zip(names, outputs))
-            if differs := ref.differs(got, wanted[i], [run[i] for run in runs.values()], self.e0):
+            if differs := ref.differs(got, expected[i], [run[i] for run in runs.values()], self.e0):
                 self.info["graph"] = self.info["export"] = {
                     "ok": False,
                     "where": "",
@@ -448,15 +448,15 @@ class _Capture:
             self.write,
         )
 
-    def _faults(self, module: nn.Module, wanted: dict[str, Tensor]) -> None:
+    def _faults(self, module: nn.Module, expected: dict[str, Tensor]) -> None:
         self.say("planting faults")
         wide = self.info["reference"] == "float64"
 
         whole = copy.deepcopy(module).to(self.spec["device"])
-        results, said = ref.faulty_references(
-            self.runner, whole.double() if wide else whole, self.ring[0], wanted, self.work, wide
+        results, descriptions = ref.faulty_references(
+            self.runner, whole.double() if wide else whole, self.ring[0], expected, self.work, wide
         )
-        self.info["faults"], self.info["fault_sentences"] = list(results), said
+        self.info["faults"], self.info["fault_sentences"] = list(results), descriptions
         self.write(
             "reference/faults",
             {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()},

@@ -44,22 +44,22 @@ class Calls(TorchDispatchMode):
 
         def place(described: list[dict], given: bool) -> list[int]:
             first = len(values)
-            for one in described:
+            for entry in described:
                 name = f"t{len(values)}"
                 if given:
                     inputs.append({"name": name, "value": len(values)})
-                values.append({"name": name, **one})
+                values.append({"name": name, **entry})
             return list(range(first, len(values)))
 
         for form in self.times:
-            one = json.loads(form)
+            entry = json.loads(form)
             first = len(values)
-            place(one["given"], True)
-            args = {name: _moved(arg, first) for name, arg in one["args"].items()}
-            outputs = place(one["outputs"], False)
+            place(entry["given"], True)
+            args = {name: _moved(arg, first) for name, arg in entry["args"].items()}
+            outputs = place(entry["outputs"], False)
             nodes.append(
                 {
-                    "op": one["op"],
+                    "op": entry["op"],
                     "name": f"call{len(nodes)}",
                     "args": args,
                     "outputs": outputs,
@@ -125,9 +125,9 @@ def _form(func: Any, positional: tuple, kwargs: dict, result: Any) -> str:
     type and shape. Of what has no plain tensors (sparse, nested, complex) the name says so, so that
     no rule takes it for what it is not."""
     try:
-        found = list(tensors_in(_plain_lists(result)))
+        results = list(tensors_in(_plain_lists(result)))
         named = by_name(SimpleNamespace(target=func, args=_plain_lists(positional), kwargs=kwargs))
-        tensors = [*found, *tensors_in(list(named.values()))]
+        tensors = [*results, *tensors_in(list(named.values()))]
         kind = next(filter(None, map(_unlike, tensors)), "")
         if not kind:
             given: list[dict] = []
@@ -137,7 +137,7 @@ def _form(func: Any, positional: tuple, kwargs: dict, result: Any) -> str:
                 return len(given) - 1
 
             args = {name: encoded(replaced(arg, _value), number) for name, arg in named.items()}
-            outputs = [_described(one) for one in found] or [_NOTHING]
+            outputs = [_described(tensor) for tensor in results] or [_NOTHING]
             return json.dumps({"op": str(func), "args": args, "given": given, "outputs": outputs})
     except Exception:  # a tensor of a class of its own may refuse anything
         kind = "other"
@@ -178,5 +178,5 @@ def _moved(arg: Any, first: int) -> Any:
     if isinstance(arg, dict) and "value" in arg:
         return {"value": arg["value"] + first}
     if isinstance(arg, dict):
-        return {"values": [None if one is None else one + first for one in arg["values"]]}
+        return {"values": [None if number is None else number + first for number in arg["values"]]}
     return arg

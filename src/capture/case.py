@@ -198,7 +198,7 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     _settle_batch(spec["batch"], inputs)
     if spec["size"]:
         _settle_size(spec["size"], inputs, built.name)
-    if all(0 in one.shape for one in inputs):
+    if all(0 in declared.shape for declared in inputs):
         raise Problem(
             "usage",
             f"the input '{inputs[0].name}' has the shape {'x'.join(map(str, inputs[0].shape))}: without an element there is nothing to compute",
@@ -211,9 +211,11 @@ def _check_names(inputs: list[Input], built: Built) -> None:
     """The graph of an ONNX file takes its inputs by name: Problem unless exactly those are
     given."""
     names = getattr(built.module, "input_names", None)
-    if names is None or {one.name for one in inputs} == set(names):
+    if names is None or {declared.name for declared in inputs} == set(names):
         return
-    given = ", ".join(one.name if one.keyword else "one without a name" for one in inputs)
+    given = ", ".join(
+        declared.name if declared.keyword else "one without a name" for declared in inputs
+    )
     raise Problem(
         "usage",
         f"--input: {built.name} takes its inputs by name: {', '.join(names)}; given: {given}",
@@ -332,27 +334,27 @@ def _settle_batch(batch: int | None, inputs: list[Input]) -> None:
             f"batch {batch} contradicts the input's shape {'x'.join(map(str, inputs[0].shape))}",
             "give the batch once: as the shape's first extent or as --batch",
         )
-    for one in inputs:
-        if one.shape and one.shape[0] == own:
-            one.shape = [batch, *one.shape[1:]]
-            if one.example is not None:
+    for declared in inputs:
+        if declared.shape and declared.shape[0] == own:
+            declared.shape = [batch, *declared.shape[1:]]
+            if declared.example is not None:
                 rows = torch.arange(batch) % own
-                one.example = one.example[rows].contiguous()
+                declared.example = declared.example[rows].contiguous()
 
 
 def _settle_size(size: list[int], inputs: list[Input], name: str) -> None:
     """Gives every input that is an image the asked height and width; an example of another size is
     dropped, since its values cannot be followed."""
-    images = [one for one in inputs if is_image(one.shape)]
+    images = [declared for declared in inputs if is_image(declared.shape)]
     if not images:
         raise Problem(
             "usage",
             f"--size {'x'.join(map(str, size))}: {name} has no input that is an image (N, 1 or 3, height, width)",
             "say the inputs' form with --input",
         )
-    for one in images:
-        if one.shape[2:] != size:
-            one.shape, one.example = [*one.shape[:2], *size], None
+    for declared in images:
+        if declared.shape[2:] != size:
+            declared.shape, declared.example = [*declared.shape[:2], *size], None
 
 
 def is_image(shape: list[int]) -> bool:

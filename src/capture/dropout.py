@@ -69,13 +69,13 @@ class DropoutCapture:
         watched = sorted(set(best.values()))
         groups = _groups(min(strength.values(), default=0.0), len(watched), self.step_s())
         layers = []
-        for place, one in enumerate(self.dropouts):
+        for place, site in enumerate(self.dropouts):
             shown = (
                 {"watched": best[place], "visible": _needed(len(watched), groups) / strength[place]}
                 if strength.get(place, 0.0) > 0
                 else {}
             )
-            layers.append({"name": one.name, "p": one.p} | shown)
+            layers.append({"name": site.name, "p": site.p} | shown)
         return {
             "layers": layers,
             "group": GROUP,
@@ -114,13 +114,13 @@ class DropoutCapture:
     def slopes(self, place: int, base: Mapping[str, list[float]]) -> dict[str, float]:
         """How the logarithm of each parameter's mean variance follows the p of one layer, by the
         same random numbers as `base` has."""
-        one = self.dropouts[place]
-        shift = min(0.05, (1 - one.p) / 2)
-        one.give(one.p + shift)
+        site = self.dropouts[place]
+        shift = min(0.05, (1 - site.p) / 2)
+        site.give(site.p + shift)
         try:
             moved = self.variances(self.names, TRIAL_GROUPS)
         finally:
-            one.give(one.p)
+            site.give(site.p)
         means = {name: (sum(moved[name]), sum(base[name])) for name in self.names}
         return {name: math.log(a / b) / shift for name, (a, b) in means.items() if a > 0 and b > 0}
 

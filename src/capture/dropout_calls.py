@@ -27,7 +27,7 @@ class DropoutCalls(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, float]] = []
+        self.sites: list[tuple[str, float]] = []
         self.shifted: dict[int, float] = {}
         self.on, self.number = True, 0
 
@@ -37,7 +37,7 @@ class DropoutCalls(TorchFunctionMode):
     def places(self) -> list[Dropout]:
         return [
             Dropout(name, p, functools.partial(self.shifted.__setitem__, number))
-            for number, (name, p) in enumerate(self.found)
+            for number, (name, p) in enumerate(self.sites)
         ]
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -48,8 +48,8 @@ class DropoutCalls(TorchFunctionMode):
             if caller is not None:
                 number = self.number
                 self.number += 1
-                if number == len(self.found):
-                    self.found.append(
+                if number == len(self.sites):
+                    self.sites.append(
                         (
                             f"{func.__name__} ({Path(caller.f_code.co_filename).name}:{caller.f_lineno})",
                             p,

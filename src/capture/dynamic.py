@@ -107,7 +107,7 @@ class DynamicCapture:
         self.say(f"reference at batch {size}")
         folder = self.folder / "sizes" / str(size)
         (folder / "reference").mkdir(parents=True)
-        resized = [_resized(one, size) for one in inputs]
+        resized = [_resized(declared, size) for declared in inputs]
         ring, _ = make_ring(self.spec | {"ring": RING}, resized, repeat=True)
         try:
             runs = ref.envelope(self.runner, module, ring, self.spec["seed"] + 1)
@@ -119,7 +119,7 @@ class DynamicCapture:
                 f"--dynamic: the network does not run at batch {size}: {last_line(error, *source_files(module))}",
                 "choose a range in which it does, or leave --dynamic out",
             ) from error
-        wanted = (
+        expected = (
             ref.reference_float64(self.runner, self.wide, ring)
             if self.wide is not None
             else ref.mean_of(runs)
@@ -130,7 +130,7 @@ class DynamicCapture:
         )
         self.write(
             folder / "reference" / "timed",
-            {f"f64/{i}/{k}": v for i, named in enumerate(wanted) for k, v in named.items()},
+            {f"f64/{i}/{k}": v for i, named in enumerate(expected) for k, v in named.items()},
         )
         self.write(
             folder / "reference" / "timed.envelope",
@@ -148,7 +148,7 @@ class DynamicCapture:
         # a size is proven on the timed weights alone
         case = self.info["case"] | {"batch": size, "generic_sets": 0}
         about = self.info | {
-            "inputs": [one.described() for one in resized],
+            "inputs": [declared.described() for declared in resized],
             "outputs": outputs,
             "ring": RING,
             "case": case,
@@ -156,10 +156,10 @@ class DynamicCapture:
         }
         (folder / "bundle.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
         self.references[size], self.runs[size] = (
-            wanted[0],
+            expected[0],
             [results[0] for results in runs.values()],
         )
-        return ring, ref.envelope_error(runs, wanted)
+        return ring, ref.envelope_error(runs, expected)
 
     def _export(
         self, module: nn.Module, rings: dict[int, list[dict[str, Tensor]]], worst: dict[int, float]
@@ -172,11 +172,11 @@ class DynamicCapture:
         example = next(size for size in self.sizes if size > 1)
         batch = torch.export.Dim("batch", min=asked["low"], max=asked["high"])
         shapes = ({0: batch} if i["shape"] else None for i in self.info["inputs"])
-        program, said = export(
+        program, outcome = export(
             module, rings[example][0], self.info, dynamic_shapes=(tuple(shapes),)
         )
         if program is None:
-            return said
+            return outcome
         runnable = program.module()
         for size in (self.sizes[0], self.sizes[-1]):
             try:
@@ -207,16 +207,16 @@ class DynamicCapture:
             f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n",
             encoding="utf-8",
         )
-        return said
+        return outcome
 
 
-def _resized(one: Input, size: int) -> Input:
+def _resized(declared: Input, size: int) -> Input:
     """The input with another batch; a user's example is repeated or cut."""
-    if not one.shape:
-        return one
+    if not declared.shape:
+        return declared
     example = (
-        one.example[torch.arange(size) % one.example.shape[0]].contiguous()
-        if one.example is not None
+        declared.example[torch.arange(size) % declared.example.shape[0]].contiguous()
+        if declared.example is not None
         else None
     )
-    return dataclasses.replace(one, shape=[size, *one.shape[1:]], example=example)
+    return dataclasses.replace(declared, shape=[size, *declared.shape[1:]], example=example)

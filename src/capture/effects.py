@@ -51,7 +51,7 @@ def find_effects(
     work = copy.deepcopy(module)
     if training:
         work.train()
-    found = Effects()
+    effects = Effects()
     answers: list[dict[str, Tensor]] = []
     for _ in range(1 if training else CALLS):
         before = (
@@ -80,15 +80,15 @@ def find_effects(
             if name in before
             and (value._version != before[name][0] or not ref.same(value, before[name][1]))
         ]
-        found.inputs += [name for name in written if name not in found.inputs]
-        found.buffers += [name for name in changed if name not in found.buffers]
-    if found.buffers and any(_apart(answers[0], other) for other in answers[1:]):
+        effects.inputs += [name for name in written if name not in effects.inputs]
+        effects.buffers += [name for name in changed if name not in effects.buffers]
+    if effects.buffers and any(_apart(answers[0], other) for other in answers[1:]):
         raise Problem(
             "unsupported",
-            f"the network answers by what it was called with before: every call changes {_list(found.buffers, 'buffer')}, and the answer follows",
+            f"the network answers by what it was called with before: every call changes {_list(effects.buffers, 'buffer')}, and the answer follows",
             "let forward() begin from the same state in every call, or take the state as an input and return it; equal work of such a network cannot be shown",
         )
-    return found
+    return effects
 
 
 def _state(module: nn.Module) -> dict[str, Tensor]:
@@ -96,11 +96,11 @@ def _state(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _apart(first: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    wanted = {
+    expected = {
         name: value.double() if value.is_floating_point() else value
         for name, value in first.items()
     }
-    far = any(not error <= 1e-5 for error in ref.output_errors(other, wanted).values())
+    far = any(not error <= 1e-5 for error in ref.output_errors(other, expected).values())
     return far or any(
         not value.is_floating_point() and not ref.same(value, other[name])
         for name, value in first.items()

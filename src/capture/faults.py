@@ -77,10 +77,10 @@ def _all(module: nn.Module, kinds: type | tuple[type, ...]) -> list[tuple[str, n
     return [(name, m) for name, m in module.named_modules() if isinstance(m, kinds)]
 
 
-def _middle(found: list[Any], what: str) -> Any:
-    if not found:
+def _middle(layers: list[Any], what: str) -> Any:
+    if not layers:
         raise NotApplicable(f"the network has no {what}")
-    return found[len(found) // 2]
+    return layers[len(layers) // 2]
 
 
 def _norms(module: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -111,11 +111,11 @@ def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module], s
     that forgets to read it."""
 
     def fault(module: nn.Module) -> str:
-        found = (
+        layers = (
             _norms(module) if kinds == "BatchNorm" else _all(module, (nn.LayerNorm, nn.GroupNorm))
         )
         name, norm = _middle(
-            [(n, m) for n, m in found if getattr(m, tensor_name, None) is not None],
+            [(n, m) for n, m in layers if getattr(m, tensor_name, None) is not None],
             f"{kinds} with {tensor_name}",
         )
         _replace(norm, tensor_name, torch.full_like(getattr(norm, tensor_name), value))
@@ -125,10 +125,10 @@ def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module], s
 
 
 def _bias_zero(module: nn.Module) -> str:
-    found = [(n, m) for n, m in _all(module, PRODUCTS) if m.bias is not None]
-    if not found:
+    layers = [(n, m) for n, m in _all(module, PRODUCTS) if m.bias is not None]
+    if not layers:
         raise NotApplicable("no linear or convolution layer has a bias")
-    name, layer = found[-1]
+    name, layer = layers[-1]
     _replace(layer, "bias", torch.zeros_like(layer.bias))
     return f"{name}.bias = 0"
 
@@ -150,9 +150,9 @@ class _SkipCall(TorchFunctionMode):
 
 
 def _activation_dropped(module: nn.Module) -> str:
-    found = _all(module, ACTIVATIONS)
-    if found:
-        name, activation = found[len(found) // 2]
+    activations = _all(module, ACTIVATIONS)
+    if activations:
+        name, activation = activations[len(activations) // 2]
         parent = module.get_submodule(name.rpartition(".")[0])
         setattr(parent, name.rpartition(".")[2], nn.Identity())
         return f"{name} ({type(activation).__name__}) left out"
@@ -255,11 +255,11 @@ def _ceil_mode(module: nn.Module) -> str:
 
 
 def _bn_eps(module: nn.Module) -> str:
-    found = _norms(module)
-    _middle(found, "BatchNorm")
-    for _, norm in found:
+    norms = _norms(module)
+    _middle(norms, "BatchNorm")
+    for _, norm in norms:
         norm.eps *= 1.1
-    return f"epsilon of all {len(found)} BatchNorms 1.1 times as large"
+    return f"epsilon of all {len(norms)} BatchNorms 1.1 times as large"
 
 
 def _one_bn_eps(module: nn.Module) -> str:
@@ -269,12 +269,12 @@ def _one_bn_eps(module: nn.Module) -> str:
 
 
 def _bn_train_mode(module: nn.Module) -> str:
-    found = _norms(module)
-    _middle(found, "BatchNorm")
-    for _, norm in found:
+    norms = _norms(module)
+    _middle(norms, "BatchNorm")
+    for _, norm in norms:
         norm.train()
         norm.momentum = 0.0  # the statistics stay as loaded; only the mode is wrong
-    return f"all {len(found)} BatchNorms in train mode"
+    return f"all {len(norms)} BatchNorms in train mode"
 
 
 def _dropout_train_mode(module: nn.Module) -> str:
@@ -312,15 +312,15 @@ def round_tf32(x: Tensor) -> Tensor:
 
 
 def _tf32_emulated(module: nn.Module) -> str:
-    found = _all(module, PRODUCTS)
-    if not found:
+    layers = _all(module, PRODUCTS)
+    if not layers:
         raise NotApplicable("the network has no linear or convolution layer")
-    for _, layer in found:
+    for _, layer in layers:
         if layer.weight.dtype != torch.float32:
             raise NotApplicable("the weights are not float32")
         _replace(layer, "weight", round_tf32(layer.weight))
         layer.register_forward_pre_hook(lambda _m, args: (round_tf32(args[0]), *args[1:]))
-    return f"operands of {len(found)} linear and convolution layers rounded to TF32"
+    return f"operands of {len(layers)} linear and convolution layers rounded to TF32"
 
 
 FAULTS: dict[str, Callable[[nn.Module], str]] = {

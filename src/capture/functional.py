@@ -55,7 +55,7 @@ class _Walk:
 
     def __init__(self, program: ExportedProgram) -> None:
         self.program = program
-        self.found = Functional()
+        self.flat = Functional()
         self.same: dict[Node, Node] = {}  # a node whose result is the very tensor of another
         self.groups: dict[Node, set[Node]] = {}  # nodes that may share memory, by each of them
         self.held: dict[Node, Any] = {}
@@ -78,8 +78,8 @@ class _Walk:
                 self._outputs(node)
             else:
                 raise NotFunctional(f"a {node.op} node in the exported graph: {node.target}", node)
-        remove_dead(self.found)
-        return self.found
+        remove_dead(self.flat)
+        return self.flat
 
     # -------------------------------------------------------------------------------------- memory
 
@@ -119,11 +119,11 @@ class _Walk:
 
     def _wholes(self, part: Node) -> list[Node]:
         """What `part` is a slice of, from the nearest to the whole."""
-        found = []
+        mutated = []
         while part in self.views:
             part = self.views[part][0]
-            found.append(part)
-        return found
+            mutated.append(part)
+        return mutated
 
     def _change(self, node: Node, changed: Node, value: Any, known: Collection[Node] = ()) -> None:
         """The memory of `changed` holds `value` from now on; the `known` views of it are changed by
@@ -138,7 +138,7 @@ class _Walk:
                     aliased=True,
                 )
         if kind == "buffer":
-            self.found.updates[name] = value
+            self.flat.updates[name] = value
         elif kind and kind != "input":
             # nobody reads a caller's input after the network has overwritten it
             raise NotFunctional(
@@ -155,7 +155,7 @@ class _Walk:
         shape = fixed(value.shape, node)
         if spec.kind == InputKind.USER_INPUT:
             held: Any = Value("input", node.name, value.dtype, shape)
-            self.found.inputs.append(held)
+            self.flat.inputs.append(held)
             self.owners[node] = ("input", node.name)
         elif spec.kind == InputKind.PARAMETER or (
             spec.kind == InputKind.BUFFER and spec.persistent is not False
@@ -238,7 +238,7 @@ class _Walk:
         source = self._root(next(iter(given.values())))
         held = self.held[source]
         if name_of(node.target) in DETACHES:
-            self.found.detached.append((node, held))
+            self.flat.detached.append((node, held))
         if name_of(node.target) in COPIES:
             self._own(node, held)
         elif name_of(node.target).endswith("_"):
@@ -324,7 +324,7 @@ class _Walk:
         ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
         dropout = torch.ops.aten.dropout.default
         kept = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
-        self.found.operations.append(
+        self.flat.operations.append(
             Operation(
                 dropout,
                 {"input": self._value(ones), "p": args["p"], "train": True},
@@ -348,7 +348,7 @@ class _Walk:
         )
         new = Value("node", self._unique(name_of(scatter)), old.dtype, tuple(old.shape))
         args = {"self": self._value(old), "src": self._value(self.held[part])} | view
-        self.found.operations.append(Operation(scatter, args, [new], node, new.name))
+        self.flat.operations.append(Operation(scatter, args, [new], node, new.name))
         self._change(node, whole, new, known)
 
     def _is_constant(self, node: Node, args: dict[str, Any]) -> bool:
@@ -383,7 +383,7 @@ class _Walk:
             return
         if name != "batch_norm":
             raise NotFunctional(f"{node.target} changes its running statistics", node)
-        operation = self.found.operations[-1]
+        operation = self.flat.operations[-1]
         for which in ("running_mean", "running_var"):
             changed = self._root(given[which])
             self._check_unseen(node, changed)
@@ -414,13 +414,13 @@ class _Walk:
             else None
             for i, v in enumerate(value if several else [value])
         ]
-        outputs = [one for one in made if one is not None]
+        outputs = [output for output in made if output is not None]
         if len(outputs) < len(made):
             raise NotFunctional(
                 f"{target} gives something that is no tensor: the graph would depend on the values of its inputs",
                 node,
             )
-        self.found.operations.append(
+        self.flat.operations.append(
             Operation(
                 target, {k: replaced(a, self._value) for k, a in args.items()}, outputs, node, name
             )
@@ -470,9 +470,9 @@ class _Walk:
                 raise NotFunctional(f"the network returns {arg!r}, which is no tensor", node)
             value = self._value(self._now(arg))
             if spec.kind == OutputKind.USER_OUTPUT:
-                self.found.outputs.append(value)
+                self.flat.outputs.append(value)
             elif spec.kind == OutputKind.BUFFER_MUTATION:
-                self.found.updates[spec.target] = value
+                self.flat.updates[spec.target] = value
             else:
                 raise NotFunctional(
                     f"the network changes its {spec.kind.name} '{spec.target}'", node

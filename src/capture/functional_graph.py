@@ -63,24 +63,24 @@ def replaced(arg: Any, change: Callable[[Any], Any]) -> Any:
     return [replaced(part, change) for part in arg] if isinstance(arg, (list, tuple)) else arg
 
 
-def stopped_gradient(found: Functional) -> Node | None:
+def stopped_gradient(flat: Functional) -> Node | None:
     """The first place where a gradient that some parameter would get does not flow."""
-    from_parameters = {id(value) for node, value in found.detached if value.kind == "parameter"}
-    for operation in found.operations:
+    from_parameters = {id(value) for node, value in flat.detached if value.kind == "parameter"}
+    for operation in flat.operations:
         if any(
             isinstance(value, Value) and (value.kind == "parameter" or id(value) in from_parameters)
             for value in tensors_in(list(operation.args.values()))
         ):
             from_parameters.update(map(id, operation.outputs))
-    return next((node for node, value in found.detached if id(value) in from_parameters), None)
+    return next((node for node, value in flat.detached if id(value) in from_parameters), None)
 
 
-def remove_dead(found: Functional) -> None:
+def remove_dead(flat: Functional) -> None:
     """Leaves out operations that no output and no update needs."""
-    needed = {id(v) for v in [*found.outputs, *found.updates.values()]}
+    needed = {id(v) for v in [*flat.outputs, *flat.updates.values()]}
     kept = []
-    for operation in reversed(found.operations):
+    for operation in reversed(flat.operations):
         if any(id(v) in needed for v in operation.outputs):
             kept.append(operation)
             needed.update(id(v) for v in tensors_in(list(operation.args.values())))
-    found.operations[:] = reversed(kept)
+    flat.operations[:] = reversed(kept)

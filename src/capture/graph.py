@@ -50,16 +50,16 @@ def write_graph(
     inputs; both in order; `trained`: the parameters that are (None: all). A program that has no
     functional graph writes nothing."""
     try:
-        found = _functional(program)
-        if mode == "infer" and found.updates:
+        flat = _functional(program)
+        if mode == "infer" and flat.updates:
             raise NotFunctional(
-                f"the network changes its buffer '{next(iter(found.updates))}' in eval mode"
+                f"the network changes its buffer '{next(iter(flat.updates))}' in eval mode"
             )
-        if mode == "train" and (stopped := stopped_gradient(found)) is not None:
+        if mode == "train" and (stopped := stopped_gradient(flat)) is not None:
             raise NotFunctional(
                 "a gradient stops at a detach, which the list of operations does not say", stopped
             )
-        described, constants = _described(found, module, mode, names, inputs)
+        described, constants = _described(flat, module, mode, names, inputs)
         _mark_frozen(described, trained)
     except NotFunctional as error:
         return {
@@ -90,7 +90,7 @@ def _functional(program: ExportedProgram) -> Functional:
 
 
 def _described(
-    found: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]
+    flat: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]
 ) -> tuple[dict, dict[str, Tensor]]:
     numbers: dict[int, int] = {}
     values: list[dict] = []
@@ -124,12 +124,12 @@ def _described(
                 constants[value.name] = value.data
         return numbers[id(value)]
 
-    for value, name in zip(found.inputs, inputs):
+    for value, name in zip(flat.inputs, inputs):
         value.name = name
         number(value)
     root = type(module).__name__
     nodes = []
-    for operation in found.operations:
+    for operation in flat.operations:
         args = {name: encoded(arg, number) for name, arg in operation.args.items()}
         path, kind = _module_of(operation.node, root)
         nodes.append(
@@ -144,9 +144,9 @@ def _described(
             }
         )
     outputs = [
-        {"name": name, "value": number(v)} for name, v in zip(names, found.outputs, strict=True)
+        {"name": name, "value": number(v)} for name, v in zip(names, flat.outputs, strict=True)
     ]
-    updates = [{"buffer": name, "value": number(v)} for name, v in found.updates.items()]
+    updates = [{"buffer": name, "value": number(v)} for name, v in flat.updates.items()]
     return {
         "graph": 1,
         "mode": mode,

@@ -89,11 +89,11 @@ def _nonlinearity(scheme: str, words: list[str], otherwise: str) -> str:
     return name
 
 
-def _number(scheme: str, text: str, wanted: str) -> float:
+def _number(scheme: str, text: str, allowed: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise WrongScheme(f"--init {scheme}: {text!r} is no number", wanted) from None
+        raise WrongScheme(f"--init {scheme}: {text!r} is no number", allowed) from None
 
 
 def load(module: nn.Module, file: str) -> None:

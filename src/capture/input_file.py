@@ -63,32 +63,37 @@ def ring_from(
     inputs have the same first extent. `repeat`: also a tensor of less than a batch. Raises Problem.
     """
     stored = _by_input(path, inputs)
-    batches = {one.name: _batches(path, one, stored[one.name], repeat) for one in inputs}
+    batches = {
+        declared.name: _batches(path, declared, stored[declared.name], repeat)
+        for declared in inputs
+    }
     several = {name: number for name, number in batches.items() if number > 1}
     if len(set(several.values())) > 1:
-        told = ", ".join(f"{name} {number}" for name, number in several.items())
+        counts = ", ".join(f"{name} {number}" for name, number in several.items())
         raise _bad(
             path,
-            f"its tensors hold different numbers of batches ({told})",
+            f"its tensors hold different numbers of batches ({counts})",
             "give every input as many batches, or one that serves for all",
         )
     held = max(batches.values(), default=1)
-    moves = len({one.shape[0] for one in inputs if one.shape}) == 1
+    moves = len({declared.shape[0] for declared in inputs if declared.shape}) == 1
     shifts = [i // held if moves else 0 for i in range(count)]
     ring: list[dict[str, Tensor]] = [{} for _ in range(count)]
-    for one in inputs:
-        for entry, value in zip(ring, _entries(one, stored[one.name], batches[one.name], shifts)):
-            entry[one.name] = value
+    for declared in inputs:
+        for entry, value in zip(
+            ring, _entries(declared, stored[declared.name], batches[declared.name], shifts)
+        ):
+            entry[declared.name] = value
     used = f"{count} of its {held}" if held > count else f"its {held}" if held > 1 else "its one"
     again = f", repeated{' a row later each time' if moves else ''}" if held < count else ""
     return ring, f"{label_words(path)}, {used} batch{'es' if held > 1 else ''}{again}"
 
 
-def _entries(one: Input, stored: Stored, batches: int, shifts: list[int]) -> list[Tensor]:
+def _entries(declared: Input, stored: Stored, batches: int, shifts: list[int]) -> list[Tensor]:
     """The ring's values of one input: entry i begins shifts[i] rows later than batch i."""
-    if not one.shape:
+    if not declared.shape:
         return [stored.first(0).clone() for _ in shifts]
-    extent = one.shape[0]
+    extent = declared.shape[0]
     rows = min(batches * extent, stored.shape[0])
     values = stored.first(min(rows, len(shifts) * extent))
     order = torch.arange(extent)
@@ -100,23 +105,25 @@ def _entries(one: Input, stored: Stored, batches: int, shifts: list[int]) -> lis
 def inputs_in(path: Path, batch: int | None) -> list[Input]:
     """The inputs of a network that does not say them, as the file has them: all rows are one batch
     unless `batch` says otherwise; arg0, arg1, ... are positional. Raises Problem."""
-    found = []
+    entries = []
     for name, stored in _positions_named(_read(path), []).items():
         if stored.dtype not in DTYPES:
             raise _bad(
                 path, f"'{name}' has the type {stored.dtype}", f"allowed: {', '.join(DTYPES)}"
             )
         keyword = re.fullmatch(r"arg\d+", name) is None
-        found.append(Input(name, keyword, stored.dtype, list(stored.shape)))
-    if not found:
+        entries.append(Input(name, keyword, stored.dtype, list(stored.shape)))
+    if not entries:
         raise _bad(path, "it holds no tensor", HOW_TO_WRITE)
-    found.sort(key=lambda one: (one.keyword, len(one.name), one.name))  # arg2 before arg10
-    if batch and found and found[0].shape:
-        own = found[0].shape[0]
-        for one in found:
-            if one.shape and one.shape[0] == own:
-                one.shape[0] = batch
-    return found
+    entries.sort(
+        key=lambda declared: (declared.keyword, len(declared.name), declared.name)
+    )  # arg2 before arg10
+    if batch and entries and entries[0].shape:
+        own = entries[0].shape[0]
+        for declared in entries:
+            if declared.shape and declared.shape[0] == own:
+                declared.shape[0] = batch
+    return entries
 
 
 def label_of(path: Path) -> str:
@@ -133,11 +140,13 @@ def label_words(path: Path) -> str:
 
 def _by_input(path: Path, inputs: list[Input]) -> dict[str, Stored]:
     """The file's tensors by the inputs' names: all of them, and no other."""
-    names = [one.name for one in inputs]
+    names = [declared.name for declared in inputs]
     stored = _positions_named(_read(path), names)
-    wanted = ", ".join(f"{one.name} ({_form(one.dtype, one.shape)})" for one in inputs)
-    takes = f"the network takes {wanted}"
-    holds = ", ".join(f"{name} ({one})" for name, one in stored.items()) or "nothing"
+    expected = ", ".join(
+        f"{declared.name} ({_form(declared.dtype, declared.shape)})" for declared in inputs
+    )
+    takes = f"the network takes {expected}"
+    holds = ", ".join(f"{name} ({declared})" for name, declared in stored.items()) or "nothing"
     for name in names:
         if name not in stored:
             raise _bad(
@@ -157,10 +166,10 @@ def _positions_named(stored: dict[str, Stored], names: list[str]) -> dict[str, S
     """arr_0, arr_1, ... under the names of the inputs in that order; under arg0, arg1, ... where
     there is none."""
     renamed: dict[str, Stored] = {}
-    for name, one in stored.items():
-        found = re.fullmatch(r"arr_(\d{1,4})", name)
-        if found and name not in names:
-            position = int(found[1])
+    for name, declared in stored.items():
+        match = re.fullmatch(r"arr_(\d{1,4})", name)
+        if match and name not in names:
+            position = int(match[1])
             name = names[position] if position < len(names) else name if names else f"arg{position}"
         if name in renamed:
             raise Problem(
@@ -168,33 +177,37 @@ def _positions_named(stored: dict[str, Stored], names: list[str]) -> dict[str, S
                 f"the file of inputs holds two tensors for '{name}'",
                 "give each input once, by its name or by its position",
             )
-        renamed[name] = one
+        renamed[name] = declared
     return renamed
 
 
-def _batches(path: Path, one: Input, stored: Stored, repeat: bool) -> int:
+def _batches(path: Path, declared: Input, stored: Stored, repeat: bool) -> int:
     """How many whole batches the tensor holds. Problem: it is none of this input's."""
-    takes = _form(one.dtype, one.shape)
-    if stored.dtype != one.dtype:
+    takes = _form(declared.dtype, declared.shape)
+    if stored.dtype != declared.dtype:
         raise _bad(
             path,
-            f"'{one.name}' is {stored}; the network takes {takes}",
-            f"convert it before it is saved, as array.astype('{one.dtype}')",
+            f"'{declared.name}' is {stored}; the network takes {takes}",
+            f"convert it before it is saved, as array.astype('{declared.dtype}')",
         )
-    if stored.shape == one.shape:
+    if stored.shape == declared.shape:
         return 1
-    if not one.shape or stored.shape[1:] != one.shape[1:] or len(stored.shape) != len(one.shape):
-        several = " or several batches of it along the first dimension" if one.shape else ""
+    if (
+        not declared.shape
+        or stored.shape[1:] != declared.shape[1:]
+        or len(stored.shape) != len(declared.shape)
+    ):
+        several = " or several batches of it along the first dimension" if declared.shape else ""
         raise _bad(
             path,
-            f"'{one.name}' is {stored}; the network takes {takes}{several}",
+            f"'{declared.name}' is {stored}; the network takes {takes}{several}",
             "give it that shape, or say with --input or --batch what the network takes",
         )
-    rows, extent = stored.shape[0], one.shape[0]
+    rows, extent = stored.shape[0], declared.shape[0]
     if rows == 0 or (rows < extent and not repeat):
         raise _bad(
             path,
-            f"'{one.name}' has {rows} rows; a batch has {extent}",
+            f"'{declared.name}' has {rows} rows; a batch has {extent}",
             f"give it more rows{f', or --batch {rows}' if rows else ''}",
         )
     return max(1, rows // extent)
@@ -236,17 +249,17 @@ def _joined(path: Path, stored: dict[str, Stored]) -> dict[str, Stored]:
     if not stored or not all(re.fullmatch(r"\d{1,6}/.+", name) for name in stored):
         return stored
     entries: dict[str, dict[int, Stored]] = {}
-    for key, one in stored.items():
+    for key, part in stored.items():
         number, _, name = key.partition("/")
-        entries.setdefault(name, {})[int(number)] = one
+        entries.setdefault(name, {})[int(number)] = part
     return {name: _whole(path, name, parts) for name, parts in entries.items()}
 
 
 def _whole(path: Path, name: str, parts: dict[int, Stored]) -> Stored:
-    found = [parts[i] for i in range(len(parts)) if i in parts]
-    first = next(iter(found), None)
-    alike = len(found) == len(parts) and all(str(one) == str(first) for one in found)
-    if first is None or not alike or (not first.shape and len(found) > 1):
+    ordered = [parts[i] for i in range(len(parts)) if i in parts]
+    first = next(iter(ordered), None)
+    alike = len(ordered) == len(parts) and all(str(part) == str(first) for part in ordered)
+    if first is None or not alike or (not first.shape and len(ordered) > 1):
         raise _bad(
             path,
             f"the entries of '{name}' are not 0, 1, ... of one type and shape",
@@ -257,10 +270,10 @@ def _whole(path: Path, name: str, parts: dict[int, Stored]) -> Stored:
     extent = first.shape[0]
 
     def rows(count: int) -> Tensor:
-        needed = found[: -(-count // max(1, extent))]
-        return torch.cat([one.first(extent) for one in needed])[:count]
+        needed = ordered[: -(-count // max(1, extent))]
+        return torch.cat([part.first(extent) for part in needed])[:count]
 
-    return Stored(first.dtype, [len(found) * extent, *first.shape[1:]], rows)
+    return Stored(first.dtype, [len(ordered) * extent, *first.shape[1:]], rows)
 
 
 def _stored_in(file: Any, name: str) -> Stored:

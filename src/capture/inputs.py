@@ -82,11 +82,11 @@ def make_ring(
 def _drawn(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], list[str]]:
     ring: list[dict[str, Tensor]] = [{} for _ in range(spec["ring"])]
     sources: list[str] = []
-    for index, one in enumerate(inputs):
+    for index, declared in enumerate(inputs):
         generator = torch.Generator().manual_seed(spec["seed"] * 1009 + index)
-        values, source = _unlike(functools.partial(_values, spec, one, generator))
+        values, source = _unlike(functools.partial(_values, spec, declared, generator))
         for entry, value in zip(ring, values):
-            entry[one.name] = value.contiguous()
+            entry[declared.name] = value.contiguous()
         if source not in sources:
             sources.append(source)
     if spec["input_from"] and not any("image files" in s for s in sources):
@@ -106,22 +106,24 @@ def _distinct(ring: list[dict[str, Tensor]]) -> int:
     )
 
 
-def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Tensor], str]:
-    count, shape, dtype = spec["ring"], one.shape, DTYPES[one.dtype]
+def _values(spec: dict, declared: Input, generator: torch.Generator) -> tuple[list[Tensor], str]:
+    count, shape, dtype = spec["ring"], declared.shape, DTYPES[declared.dtype]
     image_type = dtype.is_floating_point or dtype == torch.uint8
-    if is_image(shape) and image_type and one.low is None and not spec["synthetic"]:
+    if is_image(shape) and image_type and declared.low is None and not spec["synthetic"]:
         arrays, source = _images(spec["input_from"], count, shape, generator)
         return [_normalised(a, dtype) for a in arrays], source
-    if one.example is not None and dtype.is_floating_point and one.example.numel() == 1:
+    if declared.example is not None and dtype.is_floating_point and declared.example.numel() == 1:
         return [
-            _near(one.example, i, generator) for i in range(count)
+            _near(declared.example, i, generator) for i in range(count)
         ], "the user's number, moved by a tenth"
-    if one.example is not None and not dtype.is_floating_point:
+    if declared.example is not None and not dtype.is_floating_point:
         return [
-            _shuffled(one.example, i, generator) for i in range(count)
+            _shuffled(declared.example, i, generator) for i in range(count)
         ], "values of the user's example, shuffled"
-    if one.low is not None:
-        return [_ranged(one, generator) for _ in range(count)], _range_words(one, spec["seed"])
+    if declared.low is not None:
+        return [_ranged(declared, generator) for _ in range(count)], _range_words(
+            declared, spec["seed"]
+        )
     if dtype == torch.bool:
         return [
             torch.rand(shape, generator=generator) < 0.5 for _ in range(count)
@@ -130,28 +132,36 @@ def _values(spec: dict, one: Input, generator: torch.Generator) -> tuple[list[Te
         return [
             torch.randint(0, 256, shape, generator=generator).to(dtype) for _ in range(count)
         ], f"integers 0 to 255, seeded {spec['seed']}"
-    mean, std = _moments(one.example)
-    like = " with the mean and deviation of the user's example" if one.example is not None else ""
+    mean, std = _moments(declared.example)
+    like = (
+        " with the mean and deviation of the user's example" if declared.example is not None else ""
+    )
     return [
         (torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)
     ], f"synthetic normal numbers, seeded {spec['seed']}{like}"
 
 
-def _ranged(one: Input, generator: torch.Generator) -> Tensor:
+def _ranged(declared: Input, generator: torch.Generator) -> Tensor:
     """Whole numbers of the range, or real ones, evenly drawn."""
-    dtype = DTYPES[one.dtype]
-    assert one.low is not None and one.high is not None
+    dtype = DTYPES[declared.dtype]
+    assert declared.low is not None and declared.high is not None
     if not dtype.is_floating_point:
-        return torch.randint(one.low, one.high + 1, one.shape, generator=generator).to(dtype)
-    drawn = torch.rand(one.shape, generator=generator, dtype=torch.float64)
-    return (one.low * (1 - drawn) + one.high * drawn).clamp(one.low, one.high).to(dtype)
+        return torch.randint(
+            declared.low, declared.high + 1, declared.shape, generator=generator
+        ).to(dtype)
+    drawn = torch.rand(declared.shape, generator=generator, dtype=torch.float64)
+    return (
+        (declared.low * (1 - drawn) + declared.high * drawn)
+        .clamp(declared.low, declared.high)
+        .to(dtype)
+    )
 
 
-def _range_words(one: Input, seed: int) -> str:
-    if one.low == one.high:
-        return f"the constant {one.low}"
-    kind = "numbers" if DTYPES[one.dtype].is_floating_point else "integers"
-    return f"{kind} {one.low} to {one.high}, seeded {seed}"
+def _range_words(declared: Input, seed: int) -> str:
+    if declared.low == declared.high:
+        return f"the constant {declared.low}"
+    kind = "numbers" if DTYPES[declared.dtype].is_floating_point else "integers"
+    return f"{kind} {declared.low} to {declared.high}, seeded {seed}"
 
 
 def _unlike(draw: Callable[[], tuple[list[Tensor], str]]) -> tuple[list[Tensor], str]:
@@ -260,8 +270,8 @@ def _normalised(pixels: np.ndarray, dtype: torch.dtype) -> Tensor:
 
 
 def _package_folder(package: str) -> Path:
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         # a user's own Python needs the files, not the package
         for folder in _of_the_tools(package):
             return folder
@@ -270,7 +280,7 @@ def _package_folder(package: str) -> Path:
             f"the photographs and digits lie in {package}, which this Python cannot import",
             "install scikit-learn and scikit-image, or use --input-from FOLDER or --synthetic",
         )
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _of_the_tools(package: str) -> list[Path]:
@@ -286,14 +296,14 @@ def _of_the_tools(package: str) -> list[Path]:
 
 def _shipped(package: str, folder: str, names: list[str]) -> list[Path]:
     base = _package_folder(package) / folder
-    found = [base / n for n in names if (base / n).is_file()]
-    if not found:
+    files = [base / n for n in names if (base / n).is_file()]
+    if not files:
         raise Problem(
             "unavailable",
             f"{package} ships none of the photographs {', '.join(names)} in {folder}",
             "use --input-from FOLDER or --synthetic",
         )
-    return found
+    return files
 
 
 def _read(path: Path, channels: int) -> Any:

@@ -46,17 +46,26 @@ def own_ring(spec: dict, built: Built, inputs: list[Input]) -> tuple[Ring, list[
     own = spec | {"inputs": [], "batch": None}
     try:
         forms = resolve_inputs(own, built)
-        if [_form(one) for one in forms] != [_form(one) for one in inputs]:
+        if [_form(declared) for declared in forms] != [_form(declared) for declared in inputs]:
             return None
         batch = forms[0].shape[0] if forms[0].shape else 1
         ring = max(2, CALIBRATION_SAMPLES // min(batch, CALIBRATION_SAMPLES))
-        return make_ring(own | {"ring": ring}, forms)[0], [one.described() for one in forms]
+        return make_ring(own | {"ring": ring}, forms)[0], [
+            declared.described() for declared in forms
+        ]
     except Problem:
         return None
 
 
-def _form(one: Input) -> tuple:
-    return one.name, one.keyword, one.dtype, len(one.shape), one.low, one.high
+def _form(declared: Input) -> tuple:
+    return (
+        declared.name,
+        declared.keyword,
+        declared.dtype,
+        len(declared.shape),
+        declared.low,
+        declared.high,
+    )
 
 
 class NetworkWeights:

@@ -68,11 +68,11 @@ class Opened:
         name = self._name_of(path)
         if name is None or name in self._read:
             return
-        found = _identity(name)
-        if found is None and certain:
+        identity = _identity(name)
+        if identity is None and certain:
             self._absent.add(name)
-        elif found is not None and stat.S_ISREG(found[-1]):
-            self._read[name] = found
+        elif identity is not None and stat.S_ISREG(identity[-1]):
+            self._read[name] = identity
 
     def listing(self, path: object) -> None:
         name = self._name_of("." if path is None else path)
@@ -122,17 +122,21 @@ class Opened:
                 self.reading(origin, certain=False)
         for record in _distributions():
             self._read.setdefault(record, _identity(record))
-        found = [self._entry(name, first) for name, first in self._read.items()]
-        found += [{"path": n, "listing": listing_hash(n)} for n in self._listed if os.path.isdir(n)]
-        found += [
+        entries = [self._entry(name, first) for name, first in self._read.items()]
+        entries += [
+            {"path": n, "listing": listing_hash(n)} for n in self._listed if os.path.isdir(n)
+        ]
+        entries += [
             {"path": n, "absent": True}
             for n in self._absent
             if n not in self._read and not os.path.lexists(n)
         ]
-        found += [{"path": n, "absent": True} for n in self._shadowing() if not os.path.lexists(n)]
+        entries += [
+            {"path": n, "absent": True} for n in self._shadowing() if not os.path.lexists(n)
+        ]
         if self._lost:  # a capture whose files are not known is never used again
-            found.append({"path": self._lost, "changed": True})
-        return sorted((entry for entry in found if entry), key=lambda e: (e["path"], len(e)))
+            entries.append({"path": self._lost, "changed": True})
+        return sorted((entry for entry in entries if entry), key=lambda e: (e["path"], len(e)))
 
     @staticmethod
     def _entry(name: str, first: tuple | None) -> dict:
@@ -197,16 +201,16 @@ def listing_hash(folder: str) -> str:
 def _identity(path: str) -> tuple | None:
     """Tells a file from a changed one; None: it is not there."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
     return (
-        found.st_dev,
-        found.st_ino,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_mode,
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_mode,
     )
 
 
@@ -218,7 +222,7 @@ def _distributions() -> set[str]:
         for name, module in list(sys.modules.items())
     }
     places = {place for _, place in tops if place}
-    found = set()
+    names = set()
     for distribution in metadata.distributions(path=sorted(places)):
         folder = str(getattr(distribution, "_path", ""))
         record = os.path.join(folder, "RECORD")
@@ -227,8 +231,8 @@ def _distributions() -> set[str]:
         with open(record, encoding="utf-8", errors="surrogateescape") as lines:
             parts = {line.partition(",")[0].partition("/")[0].removesuffix(".py") for line in lines}
         if any((part.partition(".")[0], os.path.dirname(folder)) in tops for part in parts):
-            found.add(record)
-    return found
+            names.add(record)
+    return names
 
 
 def _site_of(file: object) -> str | None:

@@ -46,12 +46,12 @@ def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
     """Links the files of a float32 bundle into `folder`; returns its bundle.json, which is not
     linked. Problem when it is of another case."""
     info = read_bundle(strict)
-    wanted = spec | {"precision": "fp32"}
-    if info["spec"] != wanted:
-        other = next(k for k in wanted if info["spec"].get(k) != wanted[k])
+    expected = spec | {"precision": "fp32"}
+    if info["spec"] != expected:
+        other = next(k for k in expected if info["spec"].get(k) != expected[k])
         raise Problem(
             "usage",
-            f"{strict} holds another case: its {other} is {info['spec'].get(other)!r}, not {wanted[other]!r}",
+            f"{strict} holds another case: its {other} is {info['spec'].get(other)!r}, not {expected[other]!r}",
             "give the bundle of the same case in fp32",
         )
     references = {

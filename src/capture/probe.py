@@ -141,12 +141,12 @@ class _Pass(TorchDispatchMode):
     def producer(self, x: Tensor) -> tuple[nn.Module, int, Tensor] | None:
         """The layer whose bias moves x: the last one that made a tensor of this shape, or (before a
         pooling) of as many channels."""
-        free = [one for one in reversed(self.made) if one[0] not in self.used]
-        alike = [one for one in free if one[2].shape == x.shape]
+        free = [place for place in reversed(self.made) if place[0] not in self.used]
+        alike = [place for place in free if place[2].shape == x.shape]
         alike += [
-            one
-            for one in free
-            if one[2].dim() == x.dim() and one[2].shape[one[1]] == x.shape[one[1]]
+            place
+            for place in free
+            if place[2].dim() == x.dim() and place[2].shape[place[1]] == x.shape[place[1]]
         ]
         return alike[0] if alike else None
 
@@ -267,8 +267,8 @@ class _Ties(TorchFunctionMode):
     ) -> None:
         self.number += 1
         kernel, padding, dilation = (
-            ((one,) * 2 if isinstance(one, int) else tuple(one))
-            for one in (kernel_size, padding, dilation)
+            ((extent,) * 2 if isinstance(extent, int) else tuple(extent))
+            for extent in (kernel_size, padding, dilation)
         )
         steps = (stride,) * 2 if isinstance(stride, int) else tuple(stride or kernel)
         if kernel[0] * kernel[1] < 2 or dilation != (1, 1) or self.number in self.left:

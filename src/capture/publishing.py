@@ -12,10 +12,10 @@ from pathlib import Path
 def identity(folder: Path) -> tuple[int, int] | None:
     """Tells a folder from a later one of the same name."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_ctime_ns
+    return status.st_ino, status.st_ctime_ns
 
 
 def publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> None:

@@ -222,22 +222,22 @@ def finite_errors(result: Named, reference: Named) -> dict[str, float]:
     sizes = sizes[sizes.isfinite()]
     median = sizes.median().item() if sizes.numel() else 0.0
     errors = {}
-    for name, wanted in floats.items():
-        floor = 2.0**-24 * wanted.numel() ** 0.5 * median
-        if result[name].shape != wanted.shape:
+    for name, expected in floats.items():
+        floor = 2.0**-24 * expected.numel() ** 0.5 * median
+        if result[name].shape != expected.shape:
             errors[name] = float("inf")
             continue
-        both = result[name].isfinite() & wanted.isfinite()
-        distance = (result[name].double() - wanted.double())[both].norm().item()
-        errors[name] = distance / max(wanted.double()[both].norm().item() + floor, 1e-300)
+        both = result[name].isfinite() & expected.isfinite()
+        distance = (result[name].double() - expected.double())[both].norm().item()
+        errors[name] = distance / max(expected.double()[both].norm().item() + floor, 1e-300)
     return errors
 
 
-def strange_places(result: Tensor, *wanted: Tensor) -> int:
+def strange_places(result: Tensor, *expected: Tensor) -> int:
     """Elements of a tensor that are NaN or infinite where none of the wanted ones of its shape is,
     or are it with another sign, or the other way round."""
     strange = torch.ones(result.shape, dtype=torch.bool)
-    for other in wanted:
+    for other in expected:
         strange &= ~(
             (result.isfinite() & other.isfinite())
             | (result.isnan() & other.isnan())
@@ -257,23 +257,27 @@ def output_errors(result: Named, reference: Named) -> dict[str, float]:
     }
 
 
-def differs(result: Named, wanted: Named, legitimate: list[Named], e0: float) -> str:
+def differs(result: Named, expected: Named, legitimate: list[Named], e0: float) -> str:
     """Which output is not the reference's, and how; empty: each lies within 8 of the envelope `e0`,
     is NaN or infinite only where the reference or a legitimate run is, and whole numbers are exact
     (where no float shows it: an arg-max may flip)."""
-    errors = finite_errors(result, wanted)
+    errors = finite_errors(result, expected)
     for name in errors:
-        if result[name].shape != wanted[name].shape:
+        if result[name].shape != expected[name].shape:
             return (
-                f"{name} has the shape {list(result[name].shape)}, not {list(wanted[name].shape)}"
+                f"{name} has the shape {list(result[name].shape)}, not {list(expected[name].shape)}"
             )
-        if places := strange_places(result[name], wanted[name], *(run[name] for run in legitimate)):
-            return f"{name} has NaN or an infinity at {places} of {wanted[name].numel()} places where the model has not, or the other way round"
+        if places := strange_places(
+            result[name], expected[name], *(run[name] for run in legitimate)
+        ):
+            return f"{name} has NaN or an infinity at {places} of {expected[name].numel()} places where the model has not, or the other way round"
     worst = max(errors, key=lambda k: errors[k], default=None)
     if worst is not None and not errors[worst] <= 8 * e0:
         return f"{worst} is off by {errors[worst]:.2g}, {errors[worst] / e0:.0f} times the envelope"
     integers = [
-        k for k, v in wanted.items() if not v.is_floating_point() and not torch.equal(result[k], v)
+        k
+        for k, v in expected.items()
+        if not v.is_floating_point() and not torch.equal(result[k], v)
     ]
     return integers[0] if integers and not errors else ""
 
@@ -287,13 +291,13 @@ def same(a: Tensor, b: Tensor) -> bool:
 
 def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> float:
     """E0: the largest error of the legitimate runs over outputs and entries, at least 8 * 2^-24."""
-    found = [
+    errors = [
         e
         for variant in runs.values()
-        for result, wanted in zip(variant, reference)
-        for e in finite_errors(result, wanted).values()
+        for result, expected in zip(variant, reference)
+        for e in finite_errors(result, expected).values()
     ]
-    return max([8 * 2.0**-24, *found])
+    return max([8 * 2.0**-24, *errors])
 
 
 # --------------------------------------------------------------------------------- planted faults
@@ -303,7 +307,7 @@ def faulty_references(
     runner: Runner,
     module: nn.Module,
     entry: Mapping[str, Tensor],
-    wanted: Named,
+    expected: Named,
     flops: float,
     wide: bool,
 ) -> tuple[dict[str, Named], list[str]]:
@@ -312,7 +316,7 @@ def faulty_references(
     `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
     results: dict[str, Named] = {}
-    said: list[str] = []
+    descriptions: list[str] = []
     for name in POWER:
         if len(results) >= most:
             break
@@ -328,8 +332,8 @@ def faulty_references(
             }
         except Exception:  # a fault that makes shapes disagree shows itself without a proof
             continue
-        if name == "ceil_mode" and all(same(v, wanted[k]) for k, v in results[name].items()):
+        if name == "ceil_mode" and all(same(v, expected[k]) for k, v in results[name].items()):
             del results[name]  # the pooled extents divide evenly: nothing was changed
             continue
-        said.append(f"{name}: {sentence}")
-    return results, said
+        descriptions.append(f"{name}: {sentence}")
+    return results, descriptions

@@ -80,7 +80,7 @@ def check_trains(
             "let parameters require gradients in build(), or use mode infer",
         )
     try:
-        found = stepper.run(wide, entry, ref.to_double)
+        results = stepper.run(wide, entry, ref.to_double)
         with torch.no_grad(), train_mode(wide):
             output = stepper.output(wide, entry, ref.to_double)
             again = stepper.loss_of(output, stepper.labels).item()
@@ -95,13 +95,13 @@ def check_trains(
             f"the network cannot take a training step in float64: {last_line(error, *source_files(wide))}",
             hint,
         ) from error
-    if not any(name.startswith("grad:") for name in found):
+    if not any(name.startswith("grad:") for name in results):
         raise Problem(
             "unsupported",
             "no parameter has a gradient: the first output does not depend on any",
             "return the classes' scores first",
         )
-    bad = [name for name, value in found.items() if not bool(value.isfinite().all())]
+    bad = [name for name, value in results.items() if not bool(value.isfinite().all())]
     if bad:
         raise Problem(
             "unsupported",
@@ -115,7 +115,7 @@ def check_trains(
             f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}",
             "use --loss cross_entropy, or end the network with log_softmax",
         )
-    return found, [] if abs(again - found["loss"].item()) <= 1e-9 * abs(again) else [
+    return results, [] if abs(again - results["loss"].item()) <= 1e-9 * abs(again) else [
         "the network is random in train mode even without dropout"
     ]
 
@@ -126,15 +126,15 @@ def check_trains(
 def by_kind(values: dict[str, float], even: bool) -> dict:
     """An envelope as train.json has it. `even`: a flipped kink hits any tensor, and luck differs by
     tensor, so that no gradient's is below the median."""
-    found = {
+    tensors = {
         kind: {k.removeprefix(f"{kind}:"): v for k, v in values.items() if k.startswith(f"{kind}:")}
         for kind in ("grad", "stat")
     }
-    least = sorted(found["grad"].values())[len(found["grad"]) // 2] if even else 0.0
+    least = sorted(tensors["grad"].values())[len(tensors["grad"]) // 2] if even else 0.0
     return {
         "loss": values["loss"],
-        "grad": {k: max(e, least) for k, e in found["grad"].items()},
-        "stat": found["stat"],
+        "grad": {k: max(e, least) for k, e in tensors["grad"].items()},
+        "stat": tensors["stat"],
     }
 
 
@@ -176,8 +176,8 @@ class TrainCapture:
         for name, parameter in work.named_parameters():
             parameter.requires_grad_(name in trained)
         dropouts, calls = Dropouts(work), self.calls_of(work)
-        self.info["dropout_calls"] = len(calls.found)
-        with calls if calls.found else contextlib.nullcontext():
+        self.info["dropout_calls"] = len(calls.sites)
+        with calls if calls.sites else contextlib.nullcontext():
             about = self.dropout(work, dropouts.places() + calls.places())
             dropouts.switch(False)
             calls.on = False
@@ -202,10 +202,10 @@ class TrainCapture:
         for number, name in enumerate(self.probes):
             load_weights(wide, module.state_dict(), "timed")
             self.say(f"probe weights {name}")
-            found = make_probe(
+            probe = make_probe(
                 wide, self.ring[0], self.info, self.spec["seed"] + 104729, bool(number)
             )
-            self.doubts += [s for s in [found.sentence(name)] if s]
+            self.doubts += [s for s in [probe.sentence(name)] if s]
             load_weights(work, wide.state_dict(), name)
             load_weights(wide, work.state_dict(), name)  # as float32 holds them
             self.say("training step in float64")
@@ -213,7 +213,7 @@ class TrainCapture:
                 self.stepper.run(wide, self.ring[0], ref.to_double),
                 {} if number else self.other_losses(wide),
             )
-            exact, envelope = self.one_set(name, work, step, further, has_kinks=found.maxima > 0)
+            exact, envelope = self.one_set(name, work, step, further, has_kinks=probe.maxima > 0)
             if not number and not self.spec["light"]:
                 faults = self.faults(work, wide, exact, envelope)
         train = self.sets | {"faults": faults, "weak": self.weak(faults), "dropout": about}
@@ -229,7 +229,9 @@ class TrainCapture:
             return {"layers": [], "losses": [], "groups": 0, "watched": {}}
         if self.spec["light"]:
             return {
-                "layers": [{"name": one.name, "p": one.p} for one in dropouts],
+                "layers": [
+                    {"name": dropout_call.name, "p": dropout_call.p} for dropout_call in dropouts
+                ],
                 "losses": [],
                 "groups": 0,
                 "watched": {},
@@ -237,13 +239,13 @@ class TrainCapture:
         self.say("steps with dropout")
         losses = self.dropout_losses(work)
         with train_mode(work):
-            found = DropoutCapture(
+            dropout = DropoutCapture(
                 work,
                 dropouts,
                 lambda names: self.stepper.gradients(work, self.ring[0], names),
                 self.spec["seed"] + 3,
             ).run()
-        return found | {"losses": losses}
+        return dropout | {"losses": losses}
 
     def dropout_losses(self, work: nn.Module) -> list[float]:
         """One a forward pass."""
@@ -302,10 +304,10 @@ class TrainCapture:
     def other_losses(self, wide: nn.Module) -> Named:
         """`<i>/loss` of the other entries of the ring, by which a level shows that it reads its
         inputs and labels."""
-        found = {}
+        tensors = {}
         for i in range(1, len(self.ring)):
             with torch.no_grad(), train_mode(wide):
-                found[f"{i}/loss"] = (
+                tensors[f"{i}/loss"] = (
                     self.stepper.loss_of(
                         self.stepper.output(wide, self.ring[i], ref.to_double),
                         self.labels[i].to(self.stepper.device),
@@ -313,7 +315,7 @@ class TrainCapture:
                     .cpu()
                     .float()
                 )
-        return found
+        return tensors
 
     def faults(
         self, work: nn.Module, wide: nn.Module, exact: Exact, envelope: dict[str, float]
@@ -322,7 +324,7 @@ class TrainCapture:
         most."""
         self.say("planting faults")
         most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.work, 1.0)))
-        found: dict[str, dict] = {}
+        planted: dict[str, dict] = {}
         for name in list(TRAIN_FAULTS)[:most]:
             in_double = name not in IN_FLOAT32
             plan = Plan(shared_copy(wide if in_double else work), self.stepper.loss_of)
@@ -338,11 +340,11 @@ class TrainCapture:
                 continue
             times = {k: e / (TIMES * envelope[k]) for k, e in exact.errors(got).items()}
             where = max(times, key=lambda k: times[k])
-            found[name] = {
+            planted[name] = {
                 "times_bound": min(times[where], 1e30),
                 "sentence": f"{sentence}; shows most in {where}",
             }
-        return found
+        return planted
 
     def weak(self, faults: dict[str, dict]) -> str:
         doubts = list(self.doubts)
@@ -354,9 +356,9 @@ class TrainCapture:
                     f"weak gradient proof: in {name} legitimate float32 steps differ by {gradients[widest]:.2g} in the gradient of {widest}"
                 )
         doubts += [
-            f"planted fault {name} reaches {one['times_bound']:.2g} bounds only"
-            for name, one in faults.items()
-            if one["times_bound"] < ENOUGH_POWER
+            f"planted fault {name} reaches {fault['times_bound']:.2g} bounds only"
+            for name, fault in faults.items()
+            if fault["times_bound"] < ENOUGH_POWER
         ]
         return "; ".join(doubts)
 

@@ -116,9 +116,9 @@ def _bn_eval(plan: Plan) -> str:
 
 
 def _bn_biased(plan: Plan) -> str:
-    found = _norms(plan.module)
-    _middle(found, "BatchNorm")
-    for _, norm in found:
+    norms = _norms(plan.module)
+    _middle(norms, "BatchNorm")
+    for _, norm in norms:
         before: list[Tensor] = []
 
         def save(module: nn.Module, _args: tuple, before: list[Tensor] = before) -> None:
@@ -138,7 +138,7 @@ def _bn_biased(plan: Plan) -> str:
 
         norm.register_forward_pre_hook(save)
         norm.register_forward_hook(bias)
-    return f"running variances of {len(found)} BatchNorms from the biased variance"
+    return f"running variances of {len(norms)} BatchNorms from the biased variance"
 
 
 def _bias_skipped(plan: Plan) -> str:

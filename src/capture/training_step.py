@@ -63,15 +63,15 @@ class Stepper:
                 loss = (loss_of or self.loss_of)(self.output(module, entry, change), self.labels)
                 parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
                 gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
-            found = {"loss": loss} | {
+            results = {"loss": loss} | {
                 f"grad:{name}": g for name, g in zip(parameters, gradients) if g is not None
             }
-            found |= {
+            results |= {
                 f"stat:{name}": b.clone()
                 for name, b in module.named_buffers()
                 if name in kept and b.is_floating_point()
             }
-        return {name: value.detach().cpu().contiguous() for name, value in found.items()}
+        return {name: value.detach().cpu().contiguous() for name, value in results.items()}
 
     def gradients(
         self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]
@@ -81,8 +81,12 @@ class Stepper:
         own = dict(module.named_parameters())
         with torch.enable_grad():
             loss = self.loss_of(self.output(module, entry), self.labels)
-            found = torch.autograd.grad(loss, [own[name] for name in names], allow_unused=True)
-        return [torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, found)]
+            by_autograd = torch.autograd.grad(
+                loss, [own[name] for name in names], allow_unused=True
+            )
+        return [
+            torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, by_autograd)
+        ]
 
     def output(
         self,
@@ -116,7 +120,7 @@ class Exact:
 
     def errors(self, got: Named) -> dict[str, float]:
         """By name; infinite where a value is missing or not a number."""
-        found = {}
+        buffers = {}
         for name, truth in self.values.items():
             alike = name in got and got[name].shape == truth.shape
             error = (
@@ -124,8 +128,8 @@ class Exact:
                 if alike
                 else float("inf")
             )
-            found[name] = error if error == error else float("inf")
-        return found
+            buffers[name] = error if error == error else float("inf")
+        return buffers
 
 
 class _Compared:

@@ -166,13 +166,13 @@ def prepare_timed(
         return f"the user's file {path.name} (SHA-256 {digest})", f"{path.name}:{digest}"
     # what a person saved is what is measured and exported, zeros and ones included
     if kind in KINDS.values():
-        path, data = Path(spec["model"]), [Path(one) for one in bundle["model"].get("data", [])]
+        path, data = Path(spec["model"]), [Path(file) for file in bundle["model"].get("data", [])]
         digest = sha256_of(path)[0]
         if data:  # ONNX: weights that lie in files beside it
             digest = hashlib.sha256(
-                "".join([digest, *(sha256_of(one)[0] for one in data)]).encode()
+                "".join([digest, *(sha256_of(file)[0] for file in data)]).encode()
             ).hexdigest()
-        names = " and ".join([path.name, *(one.name for one in data)])
+        names = " and ".join([path.name, *(file.name for file in data)])
         return f"the file's own ({names}, SHA-256 {digest[:12]})", f"{path.name}:{digest[:12]}"
     # as much a person's own as a file: what is measured and exported computes what build() gives
     if kind == "user":

@@ -55,9 +55,9 @@ int run_calibration(const std::string& store_path) {
     return complain(
         {measure::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
          "run it again when that has ended", Exit::environment});
-  std::vector<int> wanted{1};
-  if (probe::physical_cores() > 1) wanted.push_back(probe::physical_cores());
-  for (const int threads : wanted) {
+  std::vector<int> thread_counts{1};
+  if (probe::physical_cores() > 1) thread_counts.push_back(probe::physical_cores());
+  for (const int threads : thread_counts) {
     ProgressLine line;
     const auto effect = calibrate_threads(threads, machine, line);
     line.clear();

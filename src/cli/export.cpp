@@ -44,14 +44,15 @@ std::string program_of(const level::Level& level, const Json& spec, const std::s
 }
 
 // Why a level has no artefact, and what to take instead.
-Error no_artefact(const level::Level& level, const level::Found& found, const Json& spec, const std::string& python) {
+Error no_artefact(const level::Level& level, const level::Found& installed, const Json& spec,
+                  const std::string& python) {
   if (const auto command = program_of(level, spec, python); !command.empty())
     return {fmt::format("level {} ({}) is exported by another command: it is a program of its own", level.name(),
                         level.title),
             command, Exit::usage};
   std::vector<std::string> shipping;
   std::string closest;
-  for (const auto& other : found.levels) {
+  for (const auto& other : installed.levels) {
     if (!level::ships(other)) continue;
     shipping.push_back(other.id);
     if (other.from == level.id && !other.peer && closest.empty())
@@ -136,8 +137,8 @@ Json versions_of(const std::vector<std::string>& packages, const std::string& py
   launch.argv = python_command(python, root, words);
   launch.env = python_variables({});
   const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
-  const auto told = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
-  return told.is_object() ? told : Json::object();
+  const auto reply = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
+  return reply.is_object() ? reply : Json::object();
 }
 
 void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence,

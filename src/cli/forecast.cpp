@@ -36,8 +36,8 @@ std::map<std::string, store::StepTime> stored_steps(const TrainArguments& a, con
   if (!there_is(path)) return newest;
   const auto store = store::Store::open_existing(path);
   if (!store) return newest;  // a training says what is wrong with it
-  const auto found = store->step_times(about.question, about.height, about.width, ready.setting.machine);
-  for (const auto& step_time : found.value_or(std::vector<store::StepTime>())) newest[step_time.level] = step_time;
+  const auto times = store->step_times(about.question, about.height, about.width, ready.setting.machine);
+  for (const auto& step_time : times.value_or(std::vector<store::StepTime>())) newest[step_time.level] = step_time;
   return newest;
 }
 

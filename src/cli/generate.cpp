@@ -157,10 +157,10 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
   STRATA_TRY(generate::generate_into(folder, *program, source.bundle.folder, options));
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
                                    [](const auto& step) { return step.when == compiler::When::run && !step.view; });
-  auto said = fmt::format("{} steps a run, {} bytes for activations (no plan can go below {})", calls,
+  auto text = fmt::format("{} steps a run, {} bytes for activations (no plan can go below {})", calls,
                           program->arena_bytes, program->least_arena_bytes);
-  if (program->budget) said += "\n  " + report::repeated_text(*program);
-  return said;
+  if (program->budget) text += "\n  " + report::repeated_text(*program);
+  return text;
 }
 
 // All of the folder appears, or nothing: it is written beside its place and renamed.

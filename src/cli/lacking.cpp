@@ -45,14 +45,14 @@ std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level:
     const auto ports =
         is_generated(level, device) && !training ? generate::refused_ports(graph) : std::vector<std::string>{};
     if (nodes.empty() && ports.empty()) continue;
-    Lacking found{level.id, {}, graph::operations_with_places(nodes)};
+    Lacking entry{level.id, {}, graph::operations_with_places(nodes)};
     std::set<std::string> operations;
     for (const auto* node : nodes) operations.insert(node->operation());
-    found.operations.assign(operations.begin(), operations.end());
+    entry.operations.assign(operations.begin(), operations.end());
     if (!ports.empty())
-      found.words +=
+      entry.words +=
           fmt::format("{}{}, and only float32 goes in and out", nodes.empty() ? "" : "; ", fmt::join(ports, ", "));
-    all.push_back(std::move(found));
+    all.push_back(std::move(entry));
   }
   return all;
 }

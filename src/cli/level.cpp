@@ -165,28 +165,28 @@ int run_install(const std::vector<std::string>& names) {
   return code;
 }
 
-int run_new(level::Skeleton wanted) {
+int run_new(level::Skeleton skeleton) {
   const auto place = installation();
-  wanted.root = place.root;
-  if (wanted.parent.empty()) wanted.parent = place.root / "levels";
+  skeleton.root = place.root;
+  if (skeleton.parent.empty()) skeleton.parent = place.root / "levels";
   for (const auto& level : level::discover(level::search_path(place.root)).levels)
-    if (level.id == wanted.id)  // of two levels with one id the second is left out (W006)
+    if (level.id == skeleton.id)  // of two levels with one id the second is left out (W006)
       return complain({fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
                        "choose another name", Exit::usage});
-  const auto written = level::write_skeleton(wanted);
+  const auto written = level::write_skeleton(skeleton);
   if (!written) return complain(written.error());
   for (const auto& file : *written) answer(fmt::format("wrote {}\n", escape::shell_word(file.string())));
   const fs::path folder = written->front().parent_path();
-  const bool found = folder.parent_path() == place.root / "levels";
-  if (wanted.language == "c++" && !found)
+  const bool inside = folder.parent_path() == place.root / "levels";
+  if (skeleton.language == "c++" && !inside)
     answer(fmt::format("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n",
                        escape::shell_word(folder.string()), escape::shell_word(place.root.string())));
-  if (wanted.language == "c++" && found)
+  if (skeleton.language == "c++" && inside)
     answer(fmt::format("build it: ninja -C {0} (after cmake -S {1} -B {0})\n",
                        escape::shell_word(place.level_build.string()),
                        escape::shell_word((place.root / "levels").string())));
   answer(fmt::format("check it: ./strata level check {}\n", escape::shell_word(folder.string())));
-  if (!found)
+  if (!inside)
     answer(fmt::format("use it:   STRATA_LEVEL_PATH={} ./strata list levels\n",
                        escape::shell_word(folder.parent_path().string())));
   return 0;
@@ -198,13 +198,14 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("level", "write a new level, or check one against the worker protocol");
   verb->require_subcommand(1);
 
-  const auto wanted = std::make_shared<level::Skeleton>();
+  const auto skeleton = std::make_shared<level::Skeleton>();
   CLI::App* make = verb->add_subcommand("new", "write the skeleton of a level: level.json, source, README");
-  make->add_option("name", wanted->id, "its id: a-z, 0-9 and _")->required();
-  make->add_option("--language", wanted->language, "of the source")->required()->type_name("{c++,python}");
-  make->add_option("--into", wanted->parent, "the folder to make it in (default: strata's levels/)")->type_name("PATH");
+  make->add_option("name", skeleton->id, "its id: a-z, 0-9 and _")->required();
+  make->add_option("--language", skeleton->language, "of the source")->required()->type_name("{c++,python}");
+  make->add_option("--into", skeleton->parent, "the folder to make it in (default: strata's levels/)")
+      ->type_name("PATH");
   make->footer("Exit codes: 0 written; 1 could not be written; 2 wrong usage.");
-  make->callback([wanted, &exit_code] { exit_code = run_new(*wanted); });
+  make->callback([skeleton, &exit_code] { exit_code = run_new(*skeleton); });
 
   const auto names = std::make_shared<std::vector<std::string>>();
   CLI::App* install =

@@ -53,8 +53,8 @@ int print(const report::Cells& columns, const Rows& rows, const std::string& for
   if (*format == report::Format::json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& row : rows) {
-      auto& one = all.emplace_back(nlohmann::ordered_json::object());
-      for (std::size_t c = 0; c < columns.size(); ++c) one[columns[c]] = row[c];
+      auto& level_json = all.emplace_back(nlohmann::ordered_json::object());
+      for (std::size_t c = 0; c < columns.size(); ++c) level_json[columns[c]] = row[c];
     }
     answer(escape::json(all.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n");  // in the columns' order
     return 0;
@@ -64,8 +64,8 @@ int print(const report::Cells& columns, const Rows& rows, const std::string& for
     for (auto& name : header) std::replace(name.begin(), name.end(), '_', ' ');
   std::vector<report::Cells> cells;
   for (const auto& row : rows) {
-    auto& one = cells.emplace_back();
-    for (const auto& value : row) one.push_back(cell_of(value));
+    auto& cell = cells.emplace_back();
+    for (const auto& value : row) cell.push_back(cell_of(value));
   }
   answer(report::table(header, cells, *format));
   return 0;
@@ -92,8 +92,9 @@ int levels(const ListArguments& a) {
                                   : level.from,
                     state, level.title});
     for (const auto& variant : level.variants) {
-      const auto one = level::as_variant(level, variant);
-      rows.push_back({one.name(), one.rank, one.language, one.devices, one.modes, "variant", state, variant.title});
+      const auto changed = level::as_variant(level, variant);
+      rows.push_back({changed.name(), changed.rank, changed.language, changed.devices, changed.modes, "variant", state,
+                      variant.title});
     }
   }
   for (const auto& problem : discovered.problems) tell(fmt::format("warning: {}\n", problem.error.what));
@@ -157,8 +158,8 @@ int models_of_level(const ListArguments& a, const Installation& place) {
       const auto verdict = plan::supports(level, cell_of(model[0]), mode, *recorded);
       row.push_back(words.at(verdict.support));
       runs[mode] += verdict.support == plan::Support::yes;
-      const bool said = std::find(reasons.begin(), reasons.end(), verdict.why) != reasons.end();
-      if (!verdict.why.empty() && !said) reasons.push_back(verdict.why);
+      const bool listed = std::find(reasons.begin(), reasons.end(), verdict.why) != reasons.end();
+      if (!verdict.why.empty() && !listed) reasons.push_back(verdict.why);
     }
     row.push_back(fmt::format("{}", fmt::join(reasons, "; ")));
     rows.push_back(std::move(row));
@@ -194,10 +195,10 @@ int environments(const ListArguments& a) {
       interpreters.emplace_back(level.id, python);
   }
   for (const auto& [name, python] : interpreters) {
-    const auto found = plan::ask_environment(python, place, {});
-    rows.push_back({name, python, found ? found->python_version : "-",
-                    found ? (found->torch_version.empty() ? "none" : found->torch_version) : "-",
-                    found ? "" : found.error().what});
+    const auto environment = plan::ask_environment(python, place, {});
+    rows.push_back({name, python, environment ? environment->python_version : "-",
+                    environment ? (environment->torch_version.empty() ? "none" : environment->torch_version) : "-",
+                    environment ? "" : environment.error().what});
   }
   rows.insert(rows.end(), missing.begin(), missing.end());
   return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
@@ -218,11 +219,11 @@ int runs(const ListArguments& a) {
   if (a.store.empty() && !there_is(path)) return no_runs(header, a.format);
   auto store = store::Store::open_existing(path);
   if (!store) return complain(store.error());
-  const auto found = store->list_runs(a.limit);
-  if (!found) return complain(found.error());
-  if (found->empty()) return no_runs(header, a.format);
+  const auto stored = store->list_runs(a.limit);
+  if (!stored) return complain(stored.error());
+  if (stored->empty()) return no_runs(header, a.format);
   Rows rows;
-  for (const auto& run : *found) {
+  for (const auto& run : *stored) {
     const auto cases = store->run_cases(run.run_id);
     if (!cases) return complain(cases.error());
     std::vector<std::string> ids;
@@ -242,11 +243,11 @@ void add_list(CLI::App& app, int& exit_code) {
   verb->require_subcommand(1);
   auto a = std::make_shared<ListArguments>();
   const auto add = [&](const char* name, const char* about, int (*action)(const ListArguments&)) {
-    auto* one = verb->add_subcommand(name, about);
-    format_choice(one->add_option("--format", a->format, "of the list"));
-    one->footer(kListCodes);
-    one->callback([a, action, &exit_code] { exit_code = action(*a); });
-    return one;
+    auto* subcommand = verb->add_subcommand(name, about);
+    format_choice(subcommand->add_option("--format", a->format, "of the list"));
+    subcommand->footer(kListCodes);
+    subcommand->callback([a, action, &exit_code] { exit_code = action(*a); });
+    return subcommand;
   };
   const auto add_python = [&](CLI::App* verb_app) {
     verb_app->add_option("--python", a->python, "your interpreter (default: STRATA_PYTHON, else strata's own)")
@@ -263,12 +264,12 @@ void add_list(CLI::App& app, int& exit_code) {
 
 void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
   auto a = std::make_shared<ListArguments>();
-  auto* one = verb.add_subcommand(name, "runs in the store, the newest first");
-  format_choice(one->add_option("--format", a->format, "of the list"));
-  add_store(*one, a->store);
-  whole(one->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
-  one->footer(kListCodes);
-  one->callback([a, &exit_code] { exit_code = runs(*a); });
+  auto* subcommand = verb.add_subcommand(name, "runs in the store, the newest first");
+  format_choice(subcommand->add_option("--format", a->format, "of the list"));
+  add_store(*subcommand, a->store);
+  whole(subcommand->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
+  subcommand->footer(kListCodes);
+  subcommand->callback([a, &exit_code] { exit_code = runs(*a); });
 }
 
 }  // namespace strata::cli

@@ -33,7 +33,8 @@ Result<std::optional<compiler::MemoryBudget>> parse_memory_budget(const std::str
     if (*amount <= 0 || *amount > 100) return bad("allowed: more than 0% and at most 100%");
     return compiler::MemoryBudget{0, *amount / 100};
   }
-  const auto* known = std::find_if(units.begin(), units.end(), [&](const auto& one) { return one.first == unit; });
+  const auto* known =
+      std::find_if(units.begin(), units.end(), [&](const auto& known_unit) { return known_unit.first == unit; });
   if (known == units.end())
     return bad(unit.empty() ? "the unit is missing"
                             : fmt::format("unknown unit '{}'; allowed: %, B, kB, MB, GB, KiB, MiB, GiB", unit));

@@ -102,12 +102,12 @@ Result<SharedFolder> known_folder(CompareArguments& a, const Whole& whole, const
 std::string exports() {
   std::string text;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string one = *entry;
-    const auto equals = one.find('=');
-    const auto name = one.substr(0, equals);
+    const std::string value = *entry;
+    const auto equals = value.find('=');
+    const auto name = value.substr(0, equals);
     const bool own = name.starts_with("STRATA_") && name != "STRATA_WORKER";
     if (equals != std::string::npos && (own || name == "XDG_CACHE_HOME" || name == "XDG_DATA_HOME"))
-      text += fmt::format("export {}={}\n", name, plan::quoted(one.substr(equals + 1)));
+      text += fmt::format("export {}={}\n", name, plan::quoted(value.substr(equals + 1)));
   }
   return text;
 }

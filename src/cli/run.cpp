@@ -79,10 +79,10 @@ void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entr
   if (format == report::Format::json) return answer_json(json_of(suite, entries, total), 1);
   std::vector<report::Cells> rows;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto& one = entries[i];
-    rows.push_back({std::to_string(i + 1), one.amount, one.levels,
-                    one.predicted_s ? fmt::format("{:.1f}", *one.predicted_s / 60) : "?",
-                    one.bytes ? report::size(*one.bytes) : "?", shown(one.entry.words)});
+    const auto& planned = entries[i];
+    rows.push_back({std::to_string(i + 1), planned.amount, planned.levels,
+                    planned.predicted_s ? fmt::format("{:.1f}", *planned.predicted_s / 60) : "?",
+                    planned.bytes ? report::size(*planned.bytes) : "?", shown(planned.entry.words)});
   }
   answer(report::table({"entry", "repeats x epochs x steps", "levels", "minutes", "disk", "command"}, rows, format));
   if (format != report::Format::text) return;
@@ -152,9 +152,9 @@ Result<void> find_resumed(RunArguments& a, const fs::path& store, const suite::S
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
                 "start a new run of it", Exit::usage);
   if (a.resumed || !a.resume) return {};
-  auto found = STRATA_TRY(SuiteRun::unfinished(store, suite.hash, a.scale));
-  if (!found) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
-  a.resumed = std::move(found);
+  auto earlier = STRATA_TRY(SuiteRun::unfinished(store, suite.hash, a.scale));
+  if (!earlier) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
+  a.resumed = std::move(earlier);
   return {};
 }
 
@@ -193,7 +193,7 @@ int run_suite(RunArguments& a) {
       entries_of(*suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store});
   if (!entries) return complain(entries.error());
   const auto store = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
-  if (auto found = find_resumed(a, store, *suite); !found) return complain(found.error());
+  if (auto resumed = find_resumed(a, store, *suite); !resumed) return complain(resumed.error());
   return run_planned(a, *suite, *entries, store);
 }
 

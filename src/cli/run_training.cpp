@@ -110,11 +110,11 @@ TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const 
 }
 
 // Nobody shall find out by waiting.
-void say_of_time(const TrainingForecast& told, ProgressLine& line) {
+void say_of_time(const TrainingForecast& prediction, ProgressLine& line) {
   constexpr double long_s = 3600;
-  if (told.known && told.seconds > long_s)
-    line.callbacks().note(
-        fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", about(told.seconds), told.source()));
+  if (prediction.known && prediction.seconds > long_s)
+    line.callbacks().note(fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", about(prediction.seconds),
+                                      prediction.source()));
 }
 
 // The weights that each training begins with, by scheme and repeat; all schemes are right before anything is trained.
@@ -184,9 +184,9 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
   auto plan = STRATA_TRY(plan_of(a, bundle, opened, scratch));
   line.callbacks().note(plan.data_note);
   const auto begun_with = STRATA_TRY(weights_of(a, bundle, scratch, s.place));
-  const auto told = foretell(a, ready, work, bundle, opened.set);
-  say_of_time(told, line);
-  if (told.known && !a.common.resumed) stored.set("predicted_s", told.seconds);
+  const auto prediction = foretell(a, ready, work, bundle, opened.set);
+  say_of_time(prediction, line);
+  if (prediction.known && !a.common.resumed) stored.set("predicted_s", prediction.seconds);
   STRATA_TRY(stored.begin());
   auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
   const auto keep = store.path().parent_path() / "trainings" / s.run_id;

@@ -182,10 +182,10 @@ void add_runs(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<RunsArguments>();
   add_list_of_runs(*verb, "list", exit_code);
   const auto add = [&](const char* name, const char* about, const char* codes, int (*action)(const RunsArguments&)) {
-    auto* one = verb->add_subcommand(name, about);
-    one->footer(codes);
-    one->callback([a, action, &exit_code] { exit_code = action(*a); });
-    return one;
+    auto* subcommand = verb->add_subcommand(name, about);
+    subcommand->footer(codes);
+    subcommand->callback([a, action, &exit_code] { exit_code = action(*a); });
+    return subcommand;
   };
   const auto add_store = [&](CLI::App* verb_app, const char* about) {
     verb_app->add_option("--store", a->store, about)->type_name("PATH");

@@ -68,19 +68,19 @@ Result<void> go_on(CompareArguments& a, OwnShard& own) {
   own.lock = std::make_shared<FileLock>(path.string() + ".lock", [&] {
     tell(fmt::format("shard {}: another process is at it: waiting for its end\n", own.shard.text()));
   });
-  const auto found = STRATA_TRY(newest_run(path, own.settings));
-  if (!found) return {};
-  const auto state = store::state_of(*found);
+  const auto earlier = STRATA_TRY(newest_run(path, own.settings));
+  if (!earlier) return {};
+  const auto state = store::state_of(*earlier);
   if (state == store::RunState::running)
     return fail(
-        fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), found->run_id),
+        fmt::format("shard {} is being measured by another process, as run {}", own.shard.text(), earlier->run_id),
         "let it end; `./strata list runs` shows it", Exit::usage);
   if (state == store::RunState::finished) {
-    own.done = found->run_id;
+    own.done = earlier->run_id;
     return {};
   }
   const auto store = STRATA_TRY(store::Store::open_existing(path));
-  auto run = STRATA_TRY(store.load_id(found->run_id));
+  auto run = STRATA_TRY(store.load_id(earlier->run_id));
   tell(fmt::format("shard {}: continuing run {}\n", own.shard.text(), run.run_id));
   a.resumed = std::move(run);
   return {};

@@ -34,15 +34,16 @@ std::optional<Error> lacking_device(const std::string& device) {
 }
 
 void plan_training(PlannedEntry& planned, TrainArguments& a, Prepared& ready) {
-  const auto told = forecast(a, ready);
+  const auto prediction = forecast(a, ready);
   std::vector<std::string> names;
-  for (const auto& level : told.levels) names.push_back(level.level);
+  for (const auto& level : prediction.levels) names.push_back(level.level);
   planned.levels = joined(names);
-  planned.amount = fmt::format("{} x {} x {}", told.work.repeats, told.work.epochs, told.work.steps());
-  planned.basis = told.source() + (told.note.empty() ? "" : "; " + told.note);
-  if (!told.scaled.empty()) planned.basis = told.scaled + "; " + planned.basis;
-  if (told.known) planned.predicted_s = told.seconds;
-  if (told.bytes > 0) planned.bytes = told.bytes;
+  planned.amount =
+      fmt::format("{} x {} x {}", prediction.work.repeats, prediction.work.epochs, prediction.work.steps());
+  planned.basis = prediction.source() + (prediction.note.empty() ? "" : "; " + prediction.note);
+  if (!prediction.scaled.empty()) planned.basis = prediction.scaled + "; " + planned.basis;
+  if (prediction.known) planned.predicted_s = prediction.seconds;
+  if (prediction.bytes > 0) planned.bytes = prediction.bytes;
 }
 
 void plan_comparison(PlannedEntry& planned, const CompareArguments& a, const Prepared& ready) {
@@ -123,9 +124,9 @@ Result<void> SuiteRun::write() {
 bool SuiteRun::is_done(std::size_t place) const {
   const auto& entries = report::list(run_.settings, "entries");
   if (place >= entries.size()) return false;
-  const auto& one = entries[place];
-  return report::text(one, "state") == "done" ||
-         (report::text(one, "state") == "failed" && !report::text(one, "run").empty());
+  const auto& entry = entries[place];
+  return report::text(entry, "state") == "done" ||
+         (report::text(entry, "state") == "failed" && !report::text(entry, "run").empty());
 }
 
 Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {

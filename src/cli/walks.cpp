@@ -161,11 +161,11 @@ std::vector<Walks::Point*> Walks::search_on() {
   }
   std::vector<Point*> added;
   for (const auto& [others, curves] : all) {
-    std::set<std::int64_t> wanted;
+    std::set<std::int64_t> batches;
     for (const auto& [level, curve] : curves)
       if (const auto batch = analysis::next_batch(*rule_, curve, lowest_, highest_); batch && !curve.contains(*batch))
-        wanted.insert(*batch);
-    for (const auto batch : wanted) {
+        batches.insert(*batch);
+    for (const auto batch : batches) {
       auto spec = others;
       spec["batch"] = batch;
       added.push_back(add_point(spec));

@@ -43,22 +43,22 @@ class JoinedCases {
   void add(const store::Run& run, store::Case run_case);
   std::vector<store::Case> take() {
     std::vector<store::Case> all;
-    for (auto& place : places_) all.push_back(std::move(place.one));
+    for (auto& place : places_) all.push_back(std::move(place.run_case));
     return all;
   }
   Json nodes() const {
     Json all = Json::object();
-    for (const auto& place : places_) all[place.one.id] = place.node;
+    for (const auto& place : places_) all[place.run_case.id] = place.node;
     return all;
   }
   std::vector<std::string> notes() const;
 
  private:
   struct Place {
-    store::Case one;
+    store::Case run_case;
     std::string node, run, started;
   };
-  static std::tuple<bool, std::string> rank(const Place& place) { return {place.one.finished, place.started}; }
+  static std::tuple<bool, std::string> rank(const Place& place) { return {place.run_case.finished, place.started}; }
 
   std::vector<Place> places_;
   std::map<std::string, std::size_t> by_key_;
@@ -66,14 +66,14 @@ class JoinedCases {
 };
 
 void JoinedCases::add(const store::Run& run, store::Case run_case) {
-  Place place{.one = std::move(run_case), .node = node_of(run), .run = run.run_id, .started = run.started};
-  const auto [known, is_new] = by_key_.emplace(place.one.key, places_.size());
+  Place place{.run_case = std::move(run_case), .node = node_of(run), .run = run.run_id, .started = run.started};
+  const auto [known, is_new] = by_key_.emplace(place.run_case.key, places_.size());
   if (is_new) {
     places_.push_back(std::move(place));
     return;
   }
   auto& before = places_[known->second];
-  (before.one.network == place.one.network ? twice_ : other_network_).push_back(place.one.id);
+  (before.run_case.network == place.run_case.network ? twice_ : other_network_).push_back(place.run_case.id);
   if (rank(before) < rank(place)) before = std::move(place);
 }
 

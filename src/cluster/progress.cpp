@@ -165,7 +165,7 @@ TaskEnd judge_task(const Task* task, const std::string& exit_code, const std::st
   if (end.state == TaskState::unknown && code) end.state = *code == 0 ? TaskState::finished : TaskState::failed;
   // Without accounting a task that Slurm ended is known by what Slurm wrote into its log.
   if (end.state == TaskState::unknown || end.state == TaskState::failed || end.state == TaskState::cancelled)
-    if (const auto said = state_from_log(log); said != TaskState::unknown) end.state = said;
+    if (const auto logged = state_from_log(log); logged != TaskState::unknown) end.state = logged;
   if (end.state == TaskState::unknown)
     end.why = "neither the queue nor the accounting knows it, and it left no end: its node may have gone";
   else if (end.state == TaskState::failed)

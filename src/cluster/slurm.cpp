@@ -59,7 +59,7 @@ std::vector<int> numbers_in(std::string_view text) {
     const auto first = number<int>(std::string_view(part).substr(0, dash));
     const auto last = dash == std::string::npos ? first : number<int>(std::string_view(part).substr(dash + 1));
     if (!first || !last || *first < 0 || *last - *first > kMostTasks) return {};
-    for (int one = *first; one <= *last; ++one) all.push_back(one);
+    for (int index = *first; index <= *last; ++index) all.push_back(index);
   }
   return all;
 }
@@ -136,18 +136,18 @@ TaskState state_from_slurm(std::string_view word) {
 
 TaskState state_from_log(std::string_view log) {
   // The last word counts: why it was cancelled stands behind that it was.
-  static constexpr std::array kSaid{NamedState{"CANCELLED AT", TaskState::cancelled},
-                                    NamedState{"DUE TO TIME LIMIT", TaskState::timed_out},
-                                    NamedState{"DUE TO PREEMPTION", TaskState::preempted},
-                                    NamedState{"DUE TO NODE FAILURE", TaskState::node_failure},
-                                    NamedState{"oom_kill event", TaskState::out_of_memory},
-                                    NamedState{"oom-kill event", TaskState::out_of_memory}};
+  static constexpr std::array kNamedInLogs{NamedState{"CANCELLED AT", TaskState::cancelled},
+                                           NamedState{"DUE TO TIME LIMIT", TaskState::timed_out},
+                                           NamedState{"DUE TO PREEMPTION", TaskState::preempted},
+                                           NamedState{"DUE TO NODE FAILURE", TaskState::node_failure},
+                                           NamedState{"oom_kill event", TaskState::out_of_memory},
+                                           NamedState{"oom-kill event", TaskState::out_of_memory}};
   TaskState state = TaskState::unknown;
   std::size_t last = 0;
-  for (const auto& [words, said] : kSaid)
+  for (const auto& [words, named] : kNamedInLogs)
     if (const auto at = log.rfind(words); at != std::string_view::npos && at >= last) {
       last = at;
-      state = said;
+      state = named;
     }
   return state;
 }

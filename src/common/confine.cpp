@@ -109,13 +109,13 @@ Result<int> make_confinement(const Confinement& confined) {
   if (hides && have.version < kHides)
     return fail(have.version == 0 ? have.why_not : "hiding a folder takes Linux 5.19 or newer", "");
   if (have.version == 0) return -1;
-  Rules wanted{(writes ? writing_rights(have.version) : 0) | (hides ? kRead | kMove : 0),
-               writes && have.version >= 4 ? kBind | kConnect : 0,
-               writes && have.version >= 6 ? kAbstractSockets | kSignals : 0};
-  const std::size_t size = have.version >= 6   ? sizeof wanted
-                           : have.version >= 4 ? 2 * sizeof wanted.files
-                                               : sizeof wanted.files;
-  const int rules = static_cast<int>(::syscall(kCreate, &wanted, size, 0U));
+  Rules attributes{(writes ? writing_rights(have.version) : 0) | (hides ? kRead | kMove : 0),
+                   writes && have.version >= 4 ? kBind | kConnect : 0,
+                   writes && have.version >= 6 ? kAbstractSockets | kSignals : 0};
+  const std::size_t size = have.version >= 6   ? sizeof attributes
+                           : have.version >= 4 ? 2 * sizeof attributes.files
+                                               : sizeof attributes.files;
+  const int rules = static_cast<int>(::syscall(kCreate, &attributes, size, 0U));
   const auto refused = [&](const std::string& what) {
     const int error = errno;
     if (rules >= 0) ::close(rules);
@@ -125,9 +125,9 @@ Result<int> make_confinement(const Confinement& confined) {
   if (rules < 0) return refused("no rules");
   if (writes) {
     for (const auto& path : *confined.writable)
-      if (!allow(rules, path, wanted.files)) return refused(path);
+      if (!allow(rules, path, attributes.files)) return refused(path);
     for (const auto& path : devices())
-      if (!allow(rules, path, wanted.files & ~(kMakeDevice | kMakeBlock))) return refused(path);
+      if (!allow(rules, path, attributes.files & ~(kMakeDevice | kMakeBlock))) return refused(path);
   }
   if (!hides) return rules;
   if (!writes && !allow(rules, "/", kMove)) return refused("/");

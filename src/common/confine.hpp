@@ -30,7 +30,7 @@ struct Confinement {
 
 // A descriptor (closed on exec) of the rules, to be given to enter_confinement() in the child. -1 where the kernel
 // cannot confine to `writable`. Error: the kernel refuses the rules, or nothing can be hidden (why_not_hidden).
-Result<int> make_confinement(const Confinement& wanted);
+Result<int> make_confinement(const Confinement& confinement);
 
 // Why files of a folder cannot be kept from a process; empty: they can.
 std::string why_not_hidden(const std::filesystem::path& folder);

@@ -21,10 +21,10 @@ class FileLock {
   // follows will fail there and say why. `waiting` is called once, if somebody else holds it.
   explicit FileLock(const std::filesystem::path& path, const std::function<void()>& waiting = {})
       : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    for (bool told = false; file_ >= 0 && !interrupted().load();) {
+    for (bool notified = false; file_ >= 0 && !interrupted().load();) {
       if (flock(file_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return;
-      if (!told && waiting) waiting();
-      told = true;
+      if (!notified && waiting) waiting();
+      notified = true;
       pollfd interrupt{interrupt_descriptor(), POLLIN, 0};
       poll(&interrupt, 1, 100);
     }

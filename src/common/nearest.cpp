@@ -45,7 +45,7 @@ std::optional<std::string> nearest(std::string_view got, const std::vector<std::
   if (got.empty() || got.size() > longest_name) {
     return std::nullopt;
   }
-  const std::string wanted = lowered(got);
+  const std::string lowered_word = lowered(got);
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(1, got.size() / 3) + 1;  // one slip in three letters at most
   for (const std::string& name : known) {
@@ -53,8 +53,8 @@ std::optional<std::string> nearest(std::string_view got, const std::vector<std::
       continue;
     }
     const std::string candidate = lowered(name);
-    std::size_t distance = edit_distance(wanted, candidate);
-    if (wanted.size() >= 3 && candidate.starts_with(wanted)) {
+    std::size_t distance = edit_distance(lowered_word, candidate);
+    if (lowered_word.size() >= 3 && candidate.starts_with(lowered_word)) {
       distance = std::min<std::size_t>(distance, 1);  // "open" for "openvino": a beginning is no slip
     }
     if (distance < best_distance) {

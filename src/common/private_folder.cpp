@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string user_name(uid_t user) {
-  const passwd* found = getpwuid(user);
-  return found ? fmt::format("the user {}", found->pw_name) : fmt::format("user {}", user);
+  const passwd* entry = getpwuid(user);
+  return entry ? fmt::format("the user {}", entry->pw_name) : fmt::format("user {}", user);
 }
 
 // A group of one, as many systems give to each user: its members are the user.
@@ -29,9 +29,9 @@ bool is_own_group(gid_t group) {
   const passwd* user = getpwuid(geteuid());
   if (user == nullptr || user->pw_gid != group) return false;
   const std::string name = user->pw_name;
-  const struct group* found = getgrgid(group);
-  if (found == nullptr || name != found->gr_name) return false;
-  for (char** member = found->gr_mem; *member != nullptr; ++member)
+  const struct group* entry = getgrgid(group);
+  if (entry == nullptr || name != entry->gr_name) return false;
+  for (char** member = entry->gr_mem; *member != nullptr; ++member)
     if (name != *member) return false;
   return true;
 }
@@ -43,11 +43,11 @@ bool is_trusted(uid_t owner) {
 }
 
 // Why others could change what lies in the folder (or in the file); empty: they cannot.
-std::string who_else(const struct stat& found) {
-  if (!is_trusted(found.st_uid)) return fmt::format("belongs to {}", user_name(found.st_uid));
-  if (S_ISLNK(found.st_mode) || (S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0)) return {};
-  if ((found.st_mode & S_IWOTH) != 0) return "can be written by everybody";
-  if ((found.st_mode & S_IWGRP) != 0 && !is_own_group(found.st_gid)) return "can be written by its group";
+std::string who_else(const struct stat& status) {
+  if (!is_trusted(status.st_uid)) return fmt::format("belongs to {}", user_name(status.st_uid));
+  if (S_ISLNK(status.st_mode) || (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0)) return {};
+  if ((status.st_mode & S_IWOTH) != 0) return "can be written by everybody";
+  if ((status.st_mode & S_IWGRP) != 0 && !is_own_group(status.st_gid)) return "can be written by its group";
   return {};
 }
 

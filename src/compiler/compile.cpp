@@ -48,7 +48,7 @@ Result<Program> apply_passes(Result<Program> program, const Options& options) {
   if (options.type != graph::Type::float32 && options.type != graph::Type::bfloat16)
     return fail(fmt::format("a program in {}", graph::name_of(options.type)), "allowed are float32 and bfloat16",
                 Exit::usage);
-  program->wanted = options.kernels;
+  program->requested_kernels = options.kernels;
   program->target = options.target;
   program->budget = options.budget;
   program->type = options.type;

@@ -56,9 +56,9 @@ bool is_countable(const graph::Shape& image) {
          places <= std::numeric_limits<std::int32_t>::max();
 }
 
-bool all_are(const graph::Node& node, std::string_view argument, std::int64_t wanted) {
+bool all_are(const graph::Node& node, std::string_view argument, std::int64_t expected) {
   const auto all = node.ints(argument);
-  return std::all_of(all.begin(), all.end(), [&](std::int64_t one) { return one == wanted; });
+  return std::all_of(all.begin(), all.end(), [&](std::int64_t number) { return number == expected; });
 }
 
 int source_of(const Step& step) {
@@ -125,8 +125,9 @@ bool can_run(const Program& program, const Step& step, Kernel kernel) {
 }
 
 Kernel best_kernel(const Program& program, const Step& step) {
-  const auto wanted = program.wanted.find(step.node.name);
-  if (wanted != program.wanted.end() && can_run(program, step, wanted->second)) return wanted->second;
+  const auto requested_kernels = program.requested_kernels.find(step.node.name);
+  if (requested_kernels != program.requested_kernels.end() && can_run(program, step, requested_kernels->second))
+    return requested_kernels->second;
   if (can_run(program, step, Kernel::winograd) && winograd_pays(program, step)) return Kernel::winograd;
   if (!can_run(program, step, Kernel::direct)) return Kernel::library;
   const auto& image = program.value(step.node.tensor("input")).shape;

@@ -175,8 +175,8 @@ class Rules {
 
 bool fits(const Program& program, const Step& step, const LayoutOption& option) {
   const auto can = [&](int value, Layout layout) {
-    const auto& one = program.value(value);
-    return !has_layouts(one) || bytes_in(one, layout, program.block).has_value();
+    const auto& described = program.value(value);
+    return !has_layouts(described) || bytes_in(described, layout, program.block).has_value();
   };
   const auto operands = operands_of(step);
   return std::all_of(operands.begin(), operands.end(), [&](int v) { return can(v, option.in); }) &&

@@ -88,7 +88,7 @@ struct Program {
   Target target = Target::cpu;
   graph::Type type = graph::Type::float32;  // of what the library's layers read and write; or bfloat16, in inference
   std::int64_t block = 16;                  // channels in a block of Layout::blocked: 16 for AVX-512, else 8
-  Kernels wanted;                           // go before the rules of kernels.hpp, for steps that they can run
+  Kernels requested_kernels;                // go before the rules of kernels.hpp, for steps that they can run
   std::optional<MemoryBudget> budget;
   std::int64_t arena_bytes = 0;
   std::int64_t least_arena_bytes = 0;  // the largest sum of what must be kept at any one step: no plan can be smaller

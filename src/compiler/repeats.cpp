@@ -21,8 +21,8 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-void add_once(std::vector<int>& to, int one) {
-  if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
+void add_once(std::vector<int>& to, int element) {
+  if (std::find(to.begin(), to.end(), element) == to.end()) to.push_back(element);
 }
 
 bool is_effect(const Program& program, int value) {
@@ -188,7 +188,7 @@ bool Repeats::profile(const Choice& choice, Profile& into) const {
     const auto& turn = into.turns[t];
     const auto& call = calls_[at(turn.step)];
     if (std::any_of(call.over.begin(), call.over.end(),
-                    [&](int one) { return into.last[read(turn, one)] == static_cast<int>(t); })) {
+                    [&](int element) { return into.last[read(turn, element)] == static_cast<int>(t); })) {
       into.bytes[t] -= bytes_[at(call.writes.front())];
       into.bytes[t + 1] += bytes_[at(call.writes.front())];
     }

@@ -182,18 +182,18 @@ class Rewriter {
 
   void convolution() {
     if (node_.flag("transposed")) throw NoStep{"the gradient of a transposed convolution"};
-    const auto wanted = mask();
+    const auto needed = mask();
     const int weight = node_.tensor("weight");
     std::size_t output = 0;
-    if (wanted.at(0)) {
+    if (needed.at(0)) {
       std::vector<Argument> args{tensor("gradient", "grad_output"), tensor_argument("weight", weight)};
       std::ranges::move(window(), std::back_inserter(args));
       emit("strata.convolution_backward_data.default", std::move(args), {node_.outputs[output++]},
-           node_.name + (wanted.at(1) || wanted.at(2) ? "_data" : ""));
+           node_.name + (needed.at(1) || needed.at(2) ? "_data" : ""));
     }
-    if (!wanted.at(1) && !wanted.at(2)) return;
-    const int of_weight = wanted.at(1) ? node_.outputs[output++] : -1,
-              of_bias = wanted.at(2) ? node_.outputs[output] : -1;
+    if (!needed.at(1) && !needed.at(2)) return;
+    const int of_weight = needed.at(1) ? node_.outputs[output++] : -1,
+              of_bias = needed.at(2) ? node_.outputs[output] : -1;
     const int bias = of_bias >= 0 && gradient_of_.contains(of_bias) ? gradient_of_[of_bias].front() : -1;
     const bool updates =
         (of_weight < 0 || only_updates(of_weight, weight)) && (of_bias < 0 || only_updates(of_bias, bias));
@@ -248,13 +248,13 @@ class Rewriter {
   void batch_norm_backward() {
     const bool given = !node_.flag("train");
     const auto kept = given ? given_.at({node_.tensor("input"), node_.tensor("running_mean")}) : std::pair(-1, -1);
-    const auto wanted = mask();
+    const auto needed = mask();
     const int scale = node_.maybe_tensor("weight").value_or(-1);
     const auto channels = graph::Shape{graph_.value(node_.tensor("input")).shape.at(1)};
     std::size_t output = 0;
     std::vector<int> outputs;
     for (std::size_t i = 0; i < 3; ++i)
-      outputs.push_back(wanted.at(i) ? node_.outputs[output++]
+      outputs.push_back(needed.at(i) ? node_.outputs[output++]
                                      : add_value(fmt::format("{}.unread_{}", node_.name, i),
                                                  i == 0 ? graph_.value(node_.tensor("input")).shape : channels));
     std::vector<Argument> args{tensor("gradient", "grad_out"), tensor("source", "input"),
@@ -265,7 +265,7 @@ class Rewriter {
     int shift = -1;
     for (const std::size_t i : {1, 2}) {
       const auto it = gradient_of_.find(outputs[i]);
-      if (!wanted.at(i) || it == gradient_of_.end()) continue;
+      if (!needed.at(i) || it == gradient_of_.end()) continue;
       const int parameter = it->second.front();
       if (!only_updates(outputs[i], parameter)) continue;
       if (i == 2) shift = parameter;

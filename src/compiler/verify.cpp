@@ -149,23 +149,23 @@ class Verifier {
     std::vector<int> read, added;
     for (const auto& argument : step.node.args) read.insert(read.end(), argument.values.begin(), argument.values.end());
     for (const auto& post : step.posts) added.push_back(post.value);
-    auto wanted = written;
+    auto expected = written;
     if (p_.graph.mode == graph::Mode::train)
       for (const int value : read)
-        if (value >= 0 && p_.value(value).type == graph::Type::bfloat16) wanted = graph::Type::bfloat16;
-    alike(step, read, wanted);
+        if (value >= 0 && p_.value(value).type == graph::Type::bfloat16) expected = graph::Type::bfloat16;
+    alike(step, read, expected);
     alike(step, added, written);
-    alike(step, step.node.outputs, wanted == written ? written : graph::Type::float32);
+    alike(step, step.node.outputs, expected == written ? written : graph::Type::float32);
   }
 
-  void alike(const Step& step, const std::vector<int>& values, graph::Type wanted) const {
+  void alike(const Step& step, const std::vector<int>& values, graph::Type expected) const {
     for (const int value : values) {
       if (value < 0) continue;
       const auto type = p_.value(value).type;
-      need(type == wanted || !is_computed_with(type) || !is_computed_with(wanted) ||
+      need(type == expected || !is_computed_with(type) || !is_computed_with(expected) ||
                p_.place(value).in == Place::In::weights,
            "{} takes or gives '{}' in {} where {} is due", where(step), name(value), graph::name_of(type),
-           graph::name_of(wanted));
+           graph::name_of(expected));
     }
   }
 

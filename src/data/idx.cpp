@@ -30,10 +30,10 @@ Result<Idx> parse_idx(std::span<const std::uint8_t> bytes, std::size_t dimension
     return fail(fmt::format("{}: has {} bytes, fewer than the {} of an IDX header", where, bytes.size(), header),
                 idx_hint);
   const auto magic = big_endian_32(bytes.data());
-  const auto wanted = (std::size_t{idx_unsigned_byte} << 8) | dimensions;
-  if (magic != wanted)
+  const auto expected = (std::size_t{idx_unsigned_byte} << 8) | dimensions;
+  if (magic != expected)
     return fail(fmt::format("{}: the magic number is {:#010x}; allowed: {:#010x} (unsigned bytes in {} dimensions)",
-                            where, magic, wanted, dimensions),
+                            where, magic, expected, dimensions),
                 idx_hint);
   Idx idx;
   std::size_t count = 1;

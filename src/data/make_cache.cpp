@@ -113,13 +113,13 @@ std::vector<Region> regions_of(const Description& about) {
     at += region.record * about.count[index_of(region.part)];
     regions.push_back(std::move(region));
   };
-  const bool one = about.kind == Targets::one_class;
+  const bool is_single = about.kind == Targets::one_class;
   const auto classes = static_cast<std::int64_t>(about.classes.size());
   for (const Part part : both_parts)
     add({.part = part,
          .name = labels_name(part, about.kind),
-         .dtype = one ? "I64" : "U8",
-         .record_shape = one ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{classes},
+         .dtype = is_single ? "I64" : "U8",
+         .record_shape = is_single ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{classes},
          .record = label_bytes(about.kind, about.classes.size())});
   for (const Part part : both_parts)
     add({.part = part,

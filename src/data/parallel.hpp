@@ -19,12 +19,12 @@ inline bool for_each_in_parallel(std::size_t total, int threads, const std::func
                                  const Progress& progress = {}) {
   constexpr std::chrono::milliseconds tick{100};
   std::atomic<std::size_t> done{0};
-  const auto one = [&](std::size_t i) {
+  const auto work_on = [&](std::size_t i) {
     if (interrupted().load()) return;
     work(i);
     done.fetch_add(1);
   };
-  const auto all = std::async(std::launch::async, [&] { in_parallel(total, one, threads); });
+  const auto all = std::async(std::launch::async, [&] { in_parallel(total, work_on, threads); });
   while (all.wait_for(tick) != std::future_status::ready)
     if (progress) progress(done.load(), total);
   return done.load() == total;

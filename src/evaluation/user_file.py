@@ -41,9 +41,9 @@ def load(path: Path) -> Any:
 
 
 def function(module: Any, path: Path, name: str) -> Callable:
-    found = getattr(module, name, None)
-    if callable(found):
-        return found
+    callable_ = getattr(module, name, None)
+    if callable(callable_):
+        return callable_
     own = [
         n
         for n, v in vars(module).items()
@@ -87,13 +87,13 @@ def place(error: BaseException, path: Path) -> str:
 
 def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
     """inputs()'s result by input name: N examples each, of the network's own types and shapes."""
-    wanted = bundle["inputs"]
-    names = [i["name"] for i in wanted]
+    inputs = bundle["inputs"]
+    names = [i["name"] for i in inputs]
     if not isinstance(given, dict):
-        if len(wanted) != 1:
+        if len(inputs) != 1:
             raise Problem(
                 "usage",
-                f"--eval: inputs() returned one {type(given).__name__}, the network has {len(wanted)} inputs",
+                f"--eval: inputs() returned one {type(given).__name__}, the network has {len(inputs)} inputs",
                 f"return a dict with {', '.join(names)}",
             )
         given = {names[0]: given}
@@ -104,18 +104,18 @@ def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
             f"the network's inputs are: {', '.join(names)}",
         )
     arrays: dict[str, np.ndarray] = {}
-    for one in wanted:
-        name, batch, rest = one["name"], bundle["case"]["batch"], one["shape"][1:]
-        if one["dtype"] == "bfloat16":
+    for declared in inputs:
+        name, batch, rest = declared["name"], bundle["case"]["batch"], declared["shape"][1:]
+        if declared["dtype"] == "bfloat16":
             raise Problem(
                 "usage",
                 f"--eval: the network's input {name} is bfloat16, which NumPy has not",
                 "let the network take float32 and convert it",
             )
-        if one["shape"][:1] != [batch]:
+        if declared["shape"][:1] != [batch]:
             raise Problem(
                 "usage",
-                f"--eval: the network's input {name} is {one['shape']}: its first extent is not the batch of {batch}",
+                f"--eval: the network's input {name} is {declared['shape']}: its first extent is not the batch of {batch}",
                 "a score needs inputs whose first extent counts examples",
             )
         if not hasattr(given[name], "__array__"):
@@ -131,11 +131,11 @@ def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
                 f"--eval: inputs() gave {name} of shape {list(array.shape)}",
                 f"allowed: {['N', *rest]}, N examples from 1",
             )
-        if array.dtype.name != one["dtype"]:
+        if array.dtype.name != declared["dtype"]:
             raise Problem(
                 "usage",
                 f"--eval: inputs() gave {name} as {array.dtype.name}",
-                f"the network takes {one['dtype']}: .astype('{one['dtype']}')",
+                f"the network takes {declared['dtype']}: .astype('{declared['dtype']}')",
             )
         arrays[name] = array
     counts = {name: len(array) for name, array in arrays.items()}

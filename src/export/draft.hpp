@@ -13,7 +13,7 @@ class Draft {
  public:
   // Errors (usage): something that strata export did not make stands at `wanted`, or it did and `replace` is false; the
   // parent folder is missing or cannot be written to.
-  static Result<Draft> begin(const std::filesystem::path& wanted, bool replace);
+  static Result<Draft> begin(const std::filesystem::path& target, bool replace);
   Draft(Draft&& other) noexcept;
   ~Draft();  // removes what was not published
 
@@ -21,13 +21,13 @@ class Draft {
   Result<void> copy(const std::filesystem::path& from, const std::string& name) const;
   Result<void> publish();
 
-  const std::filesystem::path& place() const { return wanted_; }    // absolute
+  const std::filesystem::path& place() const { return target_; }    // absolute
   const std::filesystem::path& folder() const { return partial_; }  // until it is published
 
  private:
-  Draft(std::filesystem::path wanted, std::filesystem::path partial)
-      : wanted_(std::move(wanted)), partial_(std::move(partial)) {}
-  std::filesystem::path wanted_, partial_;
+  Draft(std::filesystem::path target, std::filesystem::path partial)
+      : target_(std::move(target)), partial_(std::move(partial)) {}
+  std::filesystem::path target_, partial_;
 };
 
 }  // namespace strata::exporting

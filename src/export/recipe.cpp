@@ -63,22 +63,22 @@ std::vector<Piece> pieces(const Json& object, const Filler& fill, const std::str
 Result<Recipe> read_recipe(const plan::Job& job, const Installation& place) {
   const fs::path folder = job.level.folder / "export", file = folder / "export.json";
   std::ifstream in(file);
-  const Json told = Json::parse(in, nullptr, false);
-  if (!told.is_object())
+  const Json fields = Json::parse(in, nullptr, false);
+  if (!fields.is_object())
     return fail(fmt::format("{} cannot be read, or is not a JSON object", file.string()),
                 "docs/export.md shows its fields");
   const Filler fill(job, place);
   Recipe recipe;
   try {
-    recipe.what = told.at("what");
-    recipe.build = fill.command(told.at("build").get<std::string>());
-    recipe.test = fill.command(told.at("test").get<std::string>());
-    recipe.run = fill.command(told.at("run").get<std::string>());
-    recipe.artefacts = pieces(told.at("artefacts"), fill, "the artefact that was measured", false);
-    for (auto& piece : pieces(told.value("optional", Json::object()), fill, "the artefact that was measured", true))
+    recipe.what = fields.at("what");
+    recipe.build = fill.command(fields.at("build").get<std::string>());
+    recipe.test = fill.command(fields.at("test").get<std::string>());
+    recipe.run = fill.command(fields.at("run").get<std::string>());
+    recipe.artefacts = pieces(fields.at("artefacts"), fill, "the artefact that was measured", false);
+    for (auto& piece : pieces(fields.value("optional", Json::object()), fill, "the artefact that was measured", true))
       recipe.artefacts.push_back(std::move(piece));
-    recipe.sources = pieces(told.value("files", Json::object()), fill, "belongs to the program", false);
-    recipe.packages = told.value("packages", std::vector<std::string>{});
+    recipe.sources = pieces(fields.value("files", Json::object()), fill, "belongs to the program", false);
+    recipe.packages = fields.value("packages", std::vector<std::string>{});
   } catch (const Json::exception& error) {
     return fail(fmt::format("{}: {}", file.string(), error.what()), "docs/export.md shows its fields");
   }

@@ -85,8 +85,9 @@ Result<std::string> cpp_weights(const fs::path& file) {
   const auto weights = STRATA_TRY(SafeTensors::open(file));
   std::string out;
   for (const auto& name : weights.names()) {
-    const auto& one = *weights.find(name);
-    out += fmt::format("\n    {},", cpp_field(name, one.dtype, fmt::format("{{{}}}", fmt::join(one.shape, ", "))));
+    const auto& tensor = *weights.find(name);
+    out +=
+        fmt::format("\n    {},", cpp_field(name, tensor.dtype, fmt::format("{{{}}}", fmt::join(tensor.shape, ", "))));
   }
   return out;
 }

@@ -12,8 +12,8 @@ namespace {
 
 using compiler::Place;
 
-std::string as_shape(const std::string& text, const graph::Shape& own, const graph::Shape& wanted) {
-  return own == wanted ? text : fmt::format("{}.as({})", text, braces(wanted));
+std::string as_shape(const std::string& text, const graph::Shape& own, const graph::Shape& other) {
+  return own == other ? text : fmt::format("{}.as({})", text, braces(other));
 }
 
 // Fields joined into lines of at most 112 columns.

@@ -147,8 +147,8 @@ std::string identifier(std::string_view text) {
   return keywords.contains(out) ? out + "_" : out;
 }
 
-std::string Names::unique(std::string_view wanted) {
-  const std::string base = identifier(wanted);
+std::string Names::unique(std::string_view requested) {
+  const std::string base = identifier(requested);
   std::string name = base;
   for (int i = 2; !taken_.insert(name).second; ++i)
     name = fmt::format("{}{}{}", base, base.back() == '_' ? "" : "_", i);

@@ -14,7 +14,7 @@ namespace strata::generate {
 class Names {
  public:
   // "layer1.0.conv1" -> "layer1_0_conv1"; with a number behind it if that is taken.
-  std::string unique(std::string_view wanted);
+  std::string unique(std::string_view requested);
 
  private:
   std::set<std::string> taken_;

@@ -22,12 +22,12 @@ double least_envelope_in(std::string_view precision) {
   return precision.ends_with("bf16") ? 0x1p-9 : precision == "tf32" ? 0x1p-11 : least_envelope;
 }
 
-double relative_error(const TensorView& actual, const std::vector<double>& wanted) {
+double relative_error(const TensorView& actual, const std::vector<double>& expected) {
   const auto got = to_doubles(actual);
   double difference = 0, size = 0;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    difference += (got[i] - wanted[i]) * (got[i] - wanted[i]);
-    size += wanted[i] * wanted[i];
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += (got[i] - expected[i]) * (got[i] - expected[i]);
+    size += expected[i] * expected[i];
   }
   return size > 0 ? std::sqrt(difference / size) : 0;
 }
@@ -37,13 +37,13 @@ tl::unexpected<Error> lacks(const SafeTensors& file, const std::string& name) {
 }
 
 // The largest error of the legitimate runs of input 0.
-double envelope(const SafeTensors& runs, const std::string& output, const std::vector<double>& wanted, double least) {
+double envelope(const SafeTensors& runs, const std::string& output, const std::vector<double>& expected, double least) {
   double worst = least;
   for (const auto& name : runs.names()) {
     const auto slash = name.find('/');
     if (slash == std::string::npos || name.substr(slash) != "/0/" + output) continue;
-    if (const auto& run = *runs.find(name); static_cast<std::size_t>(run.elements()) == wanted.size())
-      worst = std::max(worst, relative_error(run, wanted));
+    if (const auto& run = *runs.find(name); static_cast<std::size_t>(run.elements()) == expected.size())
+      worst = std::max(worst, relative_error(run, expected));
   }
   return worst;
 }
@@ -93,10 +93,10 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
   for (const auto& output : graph.outputs) {
     const auto* tensor = reference.find("f64/0/" + output.name);
     if (tensor == nullptr) return lacks(reference, "f64/0/" + output.name);
-    const auto wanted = to_doubles(*tensor);
-    kept.add(tensors, "output/" + output.name, wanted, tensor->shape);
+    const auto expected = to_doubles(*tensor);
+    kept.add(tensors, "output/" + output.name, expected, tensor->shape);
     kept.add(tensors, "bound/" + output.name,
-             {strict * envelope(runs, output.name, wanted, least_envelope_in(precision))}, {});
+             {strict * envelope(runs, output.name, expected, least_envelope_in(precision))}, {});
   }
   return write_safetensors(file, tensors);
 }
@@ -106,10 +106,10 @@ namespace {
 // A file of reference/ that tells of weight sets by name.
 Result<nlohmann::json> timed_of(const fs::path& file) {
   std::ifstream in(file);
-  auto told = nlohmann::json::parse(in, nullptr, false);
-  if (!told.is_object() || !told.contains("timed"))
+  auto about = nlohmann::json::parse(in, nullptr, false);
+  if (!about.is_object() || !about.contains("timed"))
     return fail(fmt::format("cannot read {}", file.string()), "remove the bundle's folder; it is made again");
-  return std::move(told["timed"]);
+  return std::move(about["timed"]);
 }
 
 }  // namespace
@@ -135,11 +135,11 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
   const auto add = [&](const std::string& name, double of_runs, double floor) -> Result<void> {
     const auto* tensor = reference->find("0/" + name);
     if (tensor == nullptr) return lacks(*reference, "0/" + name);
-    const auto wanted = to_doubles(*tensor);
+    const auto expected = to_doubles(*tensor);
     double size = 0;
-    for (const double element : wanted) size += element * element;
-    const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(wanted.size()));
-    kept.add(tensors, "output/" + name, wanted, tensor->shape);
+    for (const double element : expected) size += element * element;
+    const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(expected.size()));
+    kept.add(tensors, "output/" + name, expected, tensor->shape);
     kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(precision)) * scale}, {});
     return {};
   };

@@ -19,15 +19,15 @@ std::string text_of(const Described& described) {
 }
 
 void check_outputs(const Operation& operation, const Call& call) {
-  const auto wanted = operation.outputs(call);
+  const auto expected = operation.outputs(call);
   const auto& node = call.node();
-  if (wanted.size() != node.outputs.size())
-    throw ShapeError(fmt::format("it gives {} outputs, the graph records {}", wanted.size(), node.outputs.size()));
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  if (expected.size() != node.outputs.size())
+    throw ShapeError(fmt::format("it gives {} outputs, the graph records {}", expected.size(), node.outputs.size()));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     const Described recorded{call.out(i).type, call.out(i).shape};
-    if (recorded != wanted[i])
-      throw ShapeError(
-          fmt::format("output {} is recorded as {}, the operation gives {}", i, text_of(recorded), text_of(wanted[i])));
+    if (recorded != expected[i])
+      throw ShapeError(fmt::format("output {} is recorded as {}, the operation gives {}", i, text_of(recorded),
+                                   text_of(expected[i])));
   }
 }
 

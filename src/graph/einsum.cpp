@@ -32,24 +32,24 @@ std::optional<MatrixEinsum> matrix_einsum(std::string equation) {
   if (comma == std::string::npos || arrow == std::string::npos || comma > arrow || has(equation, '.') ||
       equation.find(',', comma + 1) != std::string::npos)
     return std::nullopt;
-  MatrixEinsum found{.left = equation.substr(0, comma),
+  MatrixEinsum parts{.left = equation.substr(0, comma),
                      .right = equation.substr(comma + 1, arrow - comma - 1),
                      .result = equation.substr(arrow + 2)};
-  const auto& [left, right, result, batch, rows, columns, summed] = found;
-  found.batch = chosen(result, left, true, right, true);
-  found.rows = chosen(left, right, false, result, true);
-  found.columns = chosen(right, left, false, result, true);
-  found.summed = chosen(left, right, true, result, false);
+  const auto& [left, right, result, batch, rows, columns, summed] = parts;
+  parts.batch = chosen(result, left, true, right, true);
+  parts.rows = chosen(left, right, false, result, true);
+  parts.columns = chosen(right, left, false, result, true);
+  parts.summed = chosen(left, right, true, result, false);
   const bool whole = batch.size() + rows.size() + summed.size() == left.size() &&
                      batch.size() + columns.size() + summed.size() == right.size() &&
                      batch.size() + rows.size() + columns.size() == result.size();
   if (!whole || repeats(left) || repeats(right) || repeats(result)) return std::nullopt;
-  return found;
+  return parts;
 }
 
-std::vector<std::size_t> places_of(const std::string& wanted, const std::string& labels) {
+std::vector<std::size_t> places_of(const std::string& axes, const std::string& labels) {
   std::vector<std::size_t> places;
-  for (const char label : wanted) places.push_back(labels.find(label));
+  for (const char label : axes) places.push_back(labels.find(label));
   return places;
 }
 

@@ -19,6 +19,6 @@ struct MatrixEinsum {
 std::optional<MatrixEinsum> matrix_einsum(std::string equation);
 
 // Where each of `wanted` stands among `labels`.
-std::vector<std::size_t> places_of(const std::string& wanted, const std::string& labels);
+std::vector<std::size_t> places_of(const std::string& axes, const std::string& labels);
 
 }  // namespace strata::graph

@@ -145,11 +145,11 @@ std::optional<std::int64_t> flops_by_rule(const Call& call) {
 // How often each node of calls.json is called.
 Result<std::vector<std::int64_t>> times_in(const std::string& text, std::size_t nodes, const std::string& where) {
   const auto all = nlohmann::json::parse(text, nullptr, false);
-  const auto found = all.is_object() && all.contains("times") ? all["times"] : nlohmann::json();
+  const auto by_class = all.is_object() && all.contains("times") ? all["times"] : nlohmann::json();
   std::vector<std::int64_t> times;
-  for (const auto& element : found)
+  for (const auto& element : by_class)
     if (element.is_number_integer()) times.push_back(element.get<std::int64_t>());
-  if (!found.is_array() || times.size() != nodes ||
+  if (!by_class.is_array() || times.size() != nodes ||
       std::any_of(times.begin(), times.end(), [](auto n) { return n < 1; }))
     return fail(fmt::format("{}: 'times' is not one positive number for each of {} nodes", where, nodes),
                 "remove the bundle's folder; it is made again");

@@ -99,8 +99,8 @@ std::string operations_with_places(const std::vector<const Node*>& nodes) {
     if (count++ == 0) first = node;
   }
   std::string words;
-  for (const auto& [operation, found] : by_operation) {
-    const auto& [node, count] = found;
+  for (const auto& [operation, example] : by_operation) {
+    const auto& [node, count] = example;
     words += fmt::format("{}{} ({}{}{}{})", words.empty() ? "" : ", ", operation,
                          node->module.empty() ? "the network itself" : node->module, node->source.empty() ? "" : ", ",
                          node->source, count > 1 ? fmt::format(" and {} more", count - 1) : "");
@@ -121,12 +121,12 @@ const Argument& Node::get(std::string_view arg) const {
   throw ArgumentError(fmt::format("{} has no argument '{}'; it has: {}", where(), arg, fmt::join(known, ", ")));
 }
 
-const nlohmann::json& Node::get_plain(std::string_view arg, const char* wanted) const {
+const nlohmann::json& Node::get_plain(std::string_view arg, const char* expected) const {
   const auto& argument = get(arg);
   if (argument.kind != Argument::Kind::plain)
-    throw ArgumentError(fmt::format("{}: argument '{}' is {}, wanted is {}", where(), arg,
+    throw ArgumentError(fmt::format("{}: argument '{}' is {}, expected {}", where(), arg,
                                     argument.kind == Argument::Kind::tensor ? "a tensor" : "a list of tensors",
-                                    wanted));
+                                    expected));
   return argument.plain;
 }
 
@@ -143,7 +143,7 @@ int Node::tensor(std::string_view arg) const {
   const auto& argument = get(arg);
   if (argument.kind == Argument::Kind::tensor) return argument.values.front();
   throw ArgumentError(
-      fmt::format("{}: argument '{}' is {}, wanted is a tensor", where(), arg,
+      fmt::format("{}: argument '{}' is {}, expected a tensor", where(), arg,
                   argument.kind == Argument::Kind::plain ? argument.plain.dump() : "a list of tensors"));
 }
 
@@ -155,14 +155,14 @@ std::optional<int> Node::maybe_tensor(std::string_view arg) const {
 const std::vector<int>& Node::tensors(std::string_view arg) const {
   const auto& argument = get(arg);
   if (argument.kind == Argument::Kind::tensors) return argument.values;
-  throw ArgumentError(fmt::format("{}: argument '{}' is {}, wanted is a list of tensors", where(), arg,
+  throw ArgumentError(fmt::format("{}: argument '{}' is {}, expected a list of tensors", where(), arg,
                                   argument.kind == Argument::Kind::plain ? argument.plain.dump() : "a tensor"));
 }
 
 namespace {
 
-[[noreturn]] void wrong(const Node& node, std::string_view arg, const nlohmann::json& got, const char* wanted) {
-  throw ArgumentError(fmt::format("{}: argument '{}' is {}, wanted is {}", node.where(), arg, got.dump(), wanted));
+[[noreturn]] void wrong(const Node& node, std::string_view arg, const nlohmann::json& got, const char* expected) {
+  throw ArgumentError(fmt::format("{}: argument '{}' is {}, expected {}", node.where(), arg, got.dump(), expected));
 }
 
 // A JSON integer beyond int64 would wrap around.

@@ -90,7 +90,7 @@ struct Node {
 
  private:
   const Argument& get(std::string_view arg) const;
-  const nlohmann::json& get_plain(std::string_view arg, const char* wanted) const;
+  const nlohmann::json& get_plain(std::string_view arg, const char* expected) const;
 };
 
 // The operations of these nodes, each once with its first place: "gru (gru, rnn.py:11), lstm (lstm, rnn.py:10 and 2

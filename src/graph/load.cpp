@@ -37,7 +37,7 @@ std::string text_field(const json& object, const char* name, const std::string& 
   const auto& got = field(object, name, where);
   if (!got.is_string() || (!may_be_empty && got.get_ref<const std::string&>().empty()))
     throw Damage{
-        fmt::format("{}: '{}' is {}, wanted is a{} string", where, name, got.dump(), may_be_empty ? "" : " non-empty")};
+        fmt::format("{}: '{}' is {}, expected a{} string", where, name, got.dump(), may_be_empty ? "" : " non-empty")};
   return got.get<std::string>();
 }
 
@@ -124,14 +124,14 @@ std::vector<Named> read_named(const json& all, const char* list, const char* nam
   std::set<std::string> seen;
   for (const auto& item : list_field(all, list, "the graph")) {
     const auto where = fmt::format("{}[{}]", list, result.size());
-    Named one{text_field(item, name, where), index_of(field(item, "value", where), graph, where)};
+    Named named{text_field(item, name, where), index_of(field(item, "value", where), graph, where)};
     if (const auto frozen = item.find("frozen"); frozen != item.end()) {
       if (!frozen->is_boolean())
-        throw Damage{fmt::format("{}: 'frozen' is {}, wanted is a flag", where, frozen->dump())};
-      one.frozen = frozen->get<bool>();
+        throw Damage{fmt::format("{}: 'frozen' is {}, expected a flag", where, frozen->dump())};
+      named.frozen = frozen->get<bool>();
     }
-    if (!seen.insert(one.name).second) throw Damage{fmt::format("{}: '{}' is listed twice", where, one.name)};
-    result.push_back(std::move(one));
+    if (!seen.insert(named.name).second) throw Damage{fmt::format("{}: '{}' is listed twice", where, named.name)};
+    result.push_back(std::move(named));
   }
   return result;
 }
@@ -280,8 +280,8 @@ Result<Graph> load(const fs::path& bundle) {
   return parse(text.str(), path.string());
 }
 
-Result<void> check_tensors(const Graph& graph, const std::vector<Named>& wanted, const SafeTensors& file) {
-  for (const auto& element : wanted) {
+Result<void> check_tensors(const Graph& graph, const std::vector<Named>& expected, const SafeTensors& file) {
+  for (const auto& element : expected) {
     const auto& value = graph.value(element.value);
     const auto* tensor = file.find(element.name);
     if (tensor == nullptr) {

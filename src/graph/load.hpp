@@ -23,6 +23,6 @@ Result<SafeTensors> open_constants(const Graph& graph, const std::filesystem::pa
 
 // Every one of `wanted` (the graph's parameters, buffers or constants) is in `file` with its type and shape. More
 // tensors in the file are no error.
-Result<void> check_tensors(const Graph& graph, const std::vector<Named>& wanted, const SafeTensors& file);
+Result<void> check_tensors(const Graph& graph, const std::vector<Named>& expected, const SafeTensors& file);
 
 }  // namespace strata::graph

@@ -49,7 +49,8 @@ Text Session::restart() {
 tl::expected<std::string, worker::Failure> Session::next_line(const Json& id, int times) {
   const auto number = outside::as_integer(id);
   auto line = worker_->receive_line(subject_.patience * times);
-  for (int told = 0; told < most_told && line && number && worker::progress_in(*line, number); ++told)
+  for (int progress_lines = 0; progress_lines < most_told && line && number && worker::progress_in(*line, number);
+       ++progress_lines)
     line = worker_->receive_line(subject_.patience * times);
   return line;
 }
@@ -159,16 +160,16 @@ Text close_to(const TensorView& got, const TensorView& reference, const std::str
   if (got.shape != reference.shape)
     return because(fmt::format("{} has the shape [{}]; the reference has [{}]", name, fmt::join(got.shape, ", "),
                                fmt::join(reference.shape, ", ")));
-  const auto values = to_doubles(got), wanted = to_doubles(reference);
+  const auto values = to_doubles(got), truth = to_doubles(reference);
   double scale = 0.0;
-  for (const double value : wanted) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
+  for (const double value : truth) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
   const double bound = is_floating(reference.dtype) ? 1e-3 * scale + 1e-9 : 0.0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const bool same_special =
-        !std::isfinite(wanted[i]) && (std::isnan(wanted[i]) ? std::isnan(values[i]) : values[i] == wanted[i]);
-    if (!same_special && !(std::abs(values[i] - wanted[i]) <= bound))
+        !std::isfinite(truth[i]) && (std::isnan(truth[i]) ? std::isnan(values[i]) : values[i] == truth[i]);
+    if (!same_special && !(std::abs(values[i] - truth[i]) <= bound))
       return because(fmt::format("{}: element {} is {:.6g}; the reference is {:.6g}, off by more than {:.2g}", name, i,
-                                 values[i], wanted[i], bound));
+                                 values[i], truth[i], bound));
   }
   return {};
 }

@@ -186,11 +186,11 @@ Outcome warms_up(Session& session) {
     return {Verdict::fail, "warm_up must answer with the integers iterations and first_ns"};
   const auto iterations = (*answer)["iterations"].get<std::int64_t>();
   if (iterations < 3) return {Verdict::fail, fmt::format("3 iterations were asked for; {} were run", iterations)};
-  const auto told = answer->find("wall_ns");
+  const auto walls_json = answer->find("wall_ns");
   const auto least = static_cast<std::size_t>(std::min(iterations, kept_warm_up));
-  const bool enough = told != answer->end() && told->is_array() && told->size() >= least &&
-                      told->size() <= static_cast<std::size_t>(iterations);
-  const auto walls = worker::read_integers(*answer, "wall_ns", enough ? told->size() : least);
+  const bool enough = walls_json != answer->end() && walls_json->is_array() && walls_json->size() >= least &&
+                      walls_json->size() <= static_cast<std::size_t>(iterations);
+  const auto walls = worker::read_integers(*answer, "wall_ns", enough ? walls_json->size() : least);
   return walls ? Outcome() : Outcome(Verdict::fail, walls.error().what);
 }
 

@@ -31,26 +31,29 @@ Json request_of(const Session& session, int clients) {
 }
 
 // The times of one client fit each other, and its checked results are those of their inputs.
-Text check_client(Session& session, const Json& told, int client) {
+Text check_client(Session& session, const Json& client_json, int client) {
   const auto sampled =
-      told.is_object() && told.contains("latency_ns") && told["latency_ns"].is_array() ? told["latency_ns"].size() : 0;
+      client_json.is_object() && client_json.contains("latency_ns") && client_json["latency_ns"].is_array()
+          ? client_json["latency_ns"].size()
+          : 0;
   if (sampled == 0 || sampled > 64)
     return because(fmt::format("client {}: latency_ns has {} entries; 1 to 64 were asked for", client, sampled));
-  const auto latency = worker::read_integers(told, "latency_ns", sampled),
-             done = worker::read_integers(told, "done_ns", sampled);
+  const auto latency = worker::read_integers(client_json, "latency_ns", sampled),
+             done = worker::read_integers(client_json, "done_ns", sampled);
   if (!latency || !done) return because(latency ? done.error().what : latency.error().what);
   for (const char* key : {"requests", "start_ns", "wall_ns"})
-    if (!told.contains(key) || !told[key].is_number_integer() || told[key].get<std::int64_t>() < 1)
+    if (!client_json.contains(key) || !client_json[key].is_number_integer() || client_json[key].get<std::int64_t>() < 1)
       return because(fmt::format("client {}: \"{}\" must be an integer from 1", client, key));
-  const auto wall = told["wall_ns"].get<std::int64_t>();
-  if (told["requests"].get<std::int64_t>() < static_cast<std::int64_t>(sampled))
-    return because(fmt::format("client {}: {} requests, and times of {}", client, told["requests"].dump(), sampled));
+  const auto wall = client_json["wall_ns"].get<std::int64_t>();
+  if (client_json["requests"].get<std::int64_t>() < static_cast<std::int64_t>(sampled))
+    return because(
+        fmt::format("client {}: {} requests, and times of {}", client, client_json["requests"].dump(), sampled));
   for (std::size_t i = 0; i < sampled; ++i)
     if ((*latency)[i] > (*done)[i] || (*done)[i] > wall || (i > 0 && (*done)[i] < (*done)[i - 1] + (*latency)[i]))
       return because(
           fmt::format("client {}: request {} of {} ns ends at {} ns of {} ns, which cannot be in a closed loop", client,
                       i, (*latency)[i], (*done)[i], wall));
-  const Json checked = told.value("checked", Json());
+  const Json checked = client_json.value("checked", Json());
   if (!checked.is_array() || checked.empty())
     return because(fmt::format("client {}: \"checked\" must list the ring indices of kept results", client));
   for (std::size_t i = 0; i < checked.size() && !session.harness(); ++i) {
@@ -73,12 +76,12 @@ Outcome serves(Session& session) {
     return text_of(*answer, "code") == "unsupported" && !what.empty() ? Outcome(Verdict::skip, "unsupported: " + what)
                                                                       : Outcome(because("serve failed: " + what));
   }
-  const Json told = answer->value("clients", Json());
-  if (!told.is_array() || told.size() != kClients)
+  const Json clients = answer->value("clients", Json());
+  if (!clients.is_array() || clients.size() != kClients)
     return {Verdict::fail, fmt::format("\"clients\" must have {} entries", kClients)};
   if (auto cpu = worker::read_optional_integer(*answer, "cpu_ns"); !cpu) return {Verdict::fail, cpu.error().what};
   for (int client = 0; client < kClients; ++client)
-    if (auto good = check_client(session, told[static_cast<std::size_t>(client)], client); !good) return good;
+    if (auto good = check_client(session, clients[static_cast<std::size_t>(client)], client); !good) return good;
   return session.still_answers();
 }
 

@@ -19,7 +19,7 @@ struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string why;
   Outcome() = default;
-  Outcome(Verdict said, std::string because) : verdict(said), why(std::move(because)) {}
+  Outcome(Verdict result, std::string because) : verdict(result), why(std::move(because)) {}
   Outcome(const Text& text)
       : verdict(text ? Verdict::pass : Verdict::fail),
         why(text ? "" : text.error()) {}  // NOLINT: a reason is an outcome

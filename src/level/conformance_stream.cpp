@@ -50,10 +50,10 @@ Outcome agrees_with_level_json(Session& session) {
   const Level& level = *session.subject().level;
   if (hello->level != level.id)
     return {Verdict::fail, fmt::format("hello says \"{}\", level.json says \"{}\"", hello->level, level.id)};
-  for (const auto& [name, said, declared] : {std::tuple{"devices", &hello->devices, &level.devices},
-                                             {"modes", &hello->modes, &level.modes},
-                                             {"precisions", &hello->precisions, &level.precisions}})
-    for (const std::string& value : *said)
+  for (const auto& [name, listed, declared] : {std::tuple{"devices", &hello->devices, &level.devices},
+                                               {"modes", &hello->modes, &level.modes},
+                                               {"precisions", &hello->precisions, &level.precisions}})
+    for (const std::string& value : *listed)
       if (std::find(declared->begin(), declared->end(), value) == declared->end())
         return {Verdict::fail,
                 fmt::format("hello's {} hold \"{}\"; level.json's are {}", name, value, fmt::join(*declared, ", "))};

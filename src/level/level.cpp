@@ -36,8 +36,8 @@ const std::vector<std::string> known_keys = {
     "precisions", "models",       "start",         "prepare",  "environment", "needs",   "peer",
     "harness",    "reassociates", "bakes_weights", "from",     "changes",     "default", "variants",
     "dynamic",    "to_maintain",  "operations",    "generate", "huge_pages"};
-const std::vector<std::string> known_variant_keys = {"title",         "modes",    "devices",
-                                                     "bakes_weights", "generate", "on_data"};
+const std::vector<std::string> known_variant_keys = {"title",        "modes",    "devices", "bakes_weights",
+                                                     "reassociates", "generate", "on_data"};
 
 // A list of strings; `allowed` empty: any. A required list has at least one entry.
 std::vector<std::string> list(Fields& fields, const char* key, bool required,
@@ -167,6 +167,9 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
                     .generate = own.text("generate", "")};
     if (about.contains("bakes_weights")) {
       variant.bakes_weights = own.flag("bakes_weights", false);
+    }
+    if (about.contains("reassociates")) {
+      variant.reassociates = own.flag("reassociates", false);
     }
     if (own.error()) {
       fields.fail_with(own.error()->what, own.error()->hint);
@@ -335,6 +338,7 @@ Level as_variant(const Level& level, const Variant& variant) {
   }
   changed.generate_options = variant.generate;
   changed.bakes_weights = variant.bakes_weights.value_or(level.bakes_weights);
+  changed.reassociates = variant.reassociates.value_or(level.reassociates);
   changed.on_data = variant.on_data;
   return changed;
 }

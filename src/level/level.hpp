@@ -24,7 +24,7 @@ inline constexpr const char* kHugePagesTunable = "glibc.malloc.hugetlb=1";  // o
 struct Variant {
   std::string name, title;
   std::vector<std::string> modes, devices;  // empty: the level's
-  std::optional<bool> bakes_weights;
+  std::optional<bool> bakes_weights, reassociates;
   bool on_data = false;  // differs from the level in a training on a data set alone
   std::string generate;  // what `strata generate` is told besides the level's --target; empty: it does not write this
 };

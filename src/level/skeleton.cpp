@@ -93,8 +93,8 @@ class @TYPE@ : public strata::Level {
   }
 
   // Builds the network from bundle.json or the files in bundle.folder; no weights yet.
-  void load(const strata::Case& wanted, const strata::Bundle&, const std::filesystem::path&) override {
-    facts_.threads = wanted.threads;
+  void load(const strata::Case& run_case, const strata::Bundle&, const std::filesystem::path&) override {
+    facts_.threads = run_case.threads;
   }
 
   // Puts the tensors in, by their PyTorch names: weights.find("conv1.weight").
@@ -153,30 +153,31 @@ std::string type_name(const std::string& id) {
 
 }  // namespace
 
-Result<std::vector<fs::path>> write_skeleton(const Skeleton& wanted) {
-  if (!good_id(wanted.id))
+Result<std::vector<fs::path>> write_skeleton(const Skeleton& skeleton) {
+  if (!good_id(skeleton.id))
     return fail(
-        fmt::format("\"{}\" is no id for a level; allowed are up to 40 of a-z, 0-9 and _, a letter first", wanted.id),
+        fmt::format("\"{}\" is no id for a level; allowed are up to 40 of a-z, 0-9 and _, a letter first", skeleton.id),
         "", Exit::usage);
-  if (wanted.language != "c++" && wanted.language != "python") {
-    const auto meant = nearest(wanted.language == "cpp" ? "c++" : wanted.language, {"c++", "python"});
-    return fail(fmt::format("no skeleton for the language \"{}\"; there are: c++, python", wanted.language),
+  if (skeleton.language != "c++" && skeleton.language != "python") {
+    const auto meant = nearest(skeleton.language == "cpp" ? "c++" : skeleton.language, {"c++", "python"});
+    return fail(fmt::format("no skeleton for the language \"{}\"; there are: c++, python", skeleton.language),
                 meant ? fmt::format("did you mean {}?", *meant)
                       : "a level may be in any language: docs/add_a_level.md, and examples/perl_level",
                 Exit::usage);
   }
-  const fs::path folder = fs::absolute(wanted.parent) / wanted.id;
+  const fs::path folder = fs::absolute(skeleton.parent) / skeleton.id;
   std::error_code error;
   if (fs::exists(folder, error))
     return fail(fmt::format("{} exists; nothing was written", folder.string()),
                 "choose another name, or remove it first", Exit::usage);
-  const bool cpp = wanted.language == "c++";
-  const bool inside = fs::weakly_canonical(wanted.parent, error) == fs::weakly_canonical(wanted.root / "levels", error);
+  const bool cpp = skeleton.language == "c++";
+  const bool inside =
+      fs::weakly_canonical(skeleton.parent, error) == fs::weakly_canonical(skeleton.root / "levels", error);
   const std::map<std::string, std::string> values = {
-      {"ID", wanted.id},
-      {"TYPE", type_name(wanted.id)},
+      {"ID", skeleton.id},
+      {"TYPE", type_name(skeleton.id)},
       {"CHECK", escape::markdown_code("strata level check " + escape::shell_word(folder.string()))},
-      {"START", fmt::format("{}/level_{}", inside ? "{build}" : "{level}/build", wanted.id)},
+      {"START", fmt::format("{}/level_{}", inside ? "{build}" : "{level}/build", skeleton.id)},
       {"BUILD", !cpp ? ""
                 : inside
                     ? "It is built with the other levels.\n\n"
@@ -184,7 +185,7 @@ Result<std::vector<fs::path>> write_skeleton(const Skeleton& wanted) {
   std::vector<std::pair<std::string, const char*>> files = {{"level.json", cpp ? cpp_json : python_json},
                                                             {"README.md", readme}};
   if (cpp) {
-    files.emplace_back(fmt::format("level_{}.cpp", wanted.id), cpp_source);
+    files.emplace_back(fmt::format("level_{}.cpp", skeleton.id), cpp_source);
     files.emplace_back("CMakeLists.txt", inside ? cpp_inside : cpp_outside);
   } else {
     files.emplace_back("level.py", python_source);

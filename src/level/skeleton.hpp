@@ -18,6 +18,6 @@ struct Skeleton {
 };
 
 // Writes the folder and returns the files. Errors: a bad id or language, a folder that exists, no permission.
-Result<std::vector<std::filesystem::path>> write_skeleton(const Skeleton& wanted);
+Result<std::vector<std::filesystem::path>> write_skeleton(const Skeleton& skeleton);
 
 }  // namespace strata::level

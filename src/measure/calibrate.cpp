@@ -106,20 +106,20 @@ Result<store::ProcessEffect> calibrate(const Job& job, int threads, double secon
   const auto ended = run::Interleaver({.seed = 1, .restarts = kSessions}, rounds, nullptr, sink).run({together});
   if (interrupted()) return fail("calibration: interrupted; nothing was stored", "run it again");
   if (!ended) return tl::unexpected(ended.error());
-  const auto found = stats::estimate_process_effect(shared.blocks);
-  if (!std::isfinite(found.sigma))
+  const auto estimate = stats::estimate_process_effect(shared.blocks);
+  if (!std::isfinite(estimate.sigma))
     return fail("calibration: the process effect could not be estimated from these blocks",
                 "run it again on an idle machine");
   store::ProcessEffect effect{.machine = machine_key(machine),
                               .measured = utc_now(),
                               .threads = threads,
-                              .sigma = found.sigma,
-                              .low = found.low,
-                              .high = found.high};
+                              .sigma = estimate.sigma,
+                              .low = estimate.low,
+                              .high = estimate.high};
   effect.detail = {{"level", job.level.id},
                    {"case", job.bundle->info.value("id", "")},
-                   {"instances", found.instances},
-                   {"sessions", found.sessions},
+                   {"instances", estimate.instances},
+                   {"sessions", estimate.sessions},
                    {"rounds", {shared.blocks[0].size(), shared.blocks[1].size()}}};
   return effect;
 }

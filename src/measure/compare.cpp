@@ -10,10 +10,10 @@
 
 namespace strata::measure {
 
-void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& wanted) {
+void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& named_levels) {
   const auto state = state_from(row.state).value_or(State::failed);
   const bool absent = state == State::unavailable || state == State::unsupported;
-  if (absent && std::find(wanted.begin(), wanted.end(), row.level_and_variant()) != wanted.end())
+  if (absent && std::find(named_levels.begin(), named_levels.end(), row.level_and_variant()) != named_levels.end())
     outcome.missing = true;
   if (!absent && state != State::measured) outcome.failed = true;
   const Json &eval = outside::field(row.info, "eval"), &open = outside::field(row.info, "dynamic");

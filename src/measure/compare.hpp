@@ -36,7 +36,7 @@ struct Outcome {
 };
 
 // What a stored row does to the outcome of its run; `wanted`: the levels that were named.
-void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& wanted);
+void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& named_levels);
 
 // Levels that take no part in a case, by name, and why.
 using Skipped = std::map<std::string, worker::Failure>;

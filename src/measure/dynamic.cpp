@@ -83,27 +83,27 @@ Try<void> DynamicPass::prove_weights(const Participant& participant, Session& se
 Try<void> DynamicPass::visit(const Participant& participant, Session& session, int size, int number, Json& out) const {
   const auto folder = bundle_->folder / "sizes" / std::to_string(size);
   STRATA_TRY(session.inputs(folder / "inputs.safetensors", static_cast<int>(kEntries.size())));
-  Json one{{"size", size}, {"lap", number}};
+  Json evidence{{"size", size}, {"lap", number}};
   const auto run = [&](int head, int iterations) -> Try<std::vector<std::int64_t>> {
     BlockPlan plan{.iterations = iterations, .head = head, .check = iterations - 1};
     for (int i = 0; i < iterations; ++i)
       plan.indices.push_back(kEntries[static_cast<std::size_t>(i) % kEntries.size()]);
     auto block = STRATA_TRY(session.measure(plan));
     const auto output = STRATA_TRY(session.checked_output());
-    STRATA_TRY(judge(participant, output, size, {plan.indices.back()}, one));
+    STRATA_TRY(judge(participant, output, size, {plan.indices.back()}, evidence));
     return block.wall_ns;
   };
   const auto first = STRATA_TRY(run(0, 1));
   auto outputs = STRATA_TRY(session.prove(kEntries));
-  STRATA_TRY(judge(participant, outputs, size, kEntries, one));
+  STRATA_TRY(judge(participant, outputs, size, kEntries, evidence));
   const auto sized = STRATA_TRY(run(kSettling, 1));
   const auto settled =
       run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized.front()))), 3,
                         kMostCalls));
   if (!settled) return tl::unexpected(settled.error());
-  one["first_ns"] = first.front();
-  one["wall_ns"] = *settled;
-  out["visits"].push_back(std::move(one));
+  evidence["first_ns"] = first.front();
+  evidence["wall_ns"] = *settled;
+  out["visits"].push_back(std::move(evidence));
   return {};
 }
 

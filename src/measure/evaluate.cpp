@@ -31,10 +31,10 @@ Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, 
   auto answer = worker::last_line(ran);
   const bool ok = outside::flag_or(answer, "ok", false);
   if (ok) return answer;
-  if (const auto said = outside::text_or(answer, "what"); !said.empty())
+  if (const auto message = outside::text_or(answer, "what"); !message.empty())
     return tl::unexpected(
         Failure{.state = outside::text_or(answer, "code") == "usage" ? State::unsupported : State::failed,
-                .what = said,
+                .what = message,
                 .hint = outside::text_or(answer, "hint"),
                 .log_tail = ran.log_tail});
   if (ran.timed_out)
@@ -107,11 +107,11 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
     return fail(named ? why.what : fmt::format("{}\n{}", why.what, why.log_tail), why.hint,
                 why.state == State::unsupported ? Exit::usage : Exit::failed);
   }
-  outside::Fields told(*answer, fmt::format("--eval {}: what inputs() gave", score.path.filename().string()));
-  made.count = told.integer("count", 0, std::numeric_limits<int>::max());
-  for (const auto size : told.integers("chunks", std::nullopt, 1, std::numeric_limits<int>::max()))
+  outside::Fields reader(*answer, fmt::format("--eval {}: what inputs() gave", score.path.filename().string()));
+  made.count = reader.integer("count", 0, std::numeric_limits<int>::max());
+  for (const auto size : reader.integers("chunks", std::nullopt, 1, std::numeric_limits<int>::max()))
     made.chunks.push_back(static_cast<int>(size));
-  if (told.error()) return tl::unexpected(*told.error());
+  if (reader.error()) return tl::unexpected(*reader.error());
   std::ofstream(folder / "inputs.json") << answer->dump() << '\n';
   return made;
 }

@@ -30,11 +30,11 @@ class EarlierRuns {
   // False: it teaches nothing.
   bool add(const store::Run& run) {
     if (run.cases.empty() || run.version != now_.version) return false;
-    const auto& one = run.cases.front();
-    if (!outside::flag_or(one.trust, "together", true) || load_of(one).busy()) return false;
-    const auto room = room_of(one.question, run.machine);
+    const auto& run_case = run.cases.front();
+    if (!outside::flag_or(run_case.trust, "together", true) || load_of(run_case).busy()) return false;
+    const auto room = room_of(run_case.question, run.machine);
     std::vector<const store::Row*> rows;
-    for (const auto& row : one.rows)
+    for (const auto& row : run_case.rows)
       if (row.state == "measured" && !row.blocks.empty() && levels_.contains(row.level) &&
           environment_hash(run, row.environment) == environment_hash(now_, row.environment))
         rows.push_back(&row);
@@ -89,8 +89,8 @@ Result<store::Json> learn(const store::Store& store, const std::string& run_id, 
   return earlier.to_json();
 }
 
-stats::Learned learned_of(const store::Json& trust, const std::string& one, const std::string& other) {
-  const auto [first, second] = std::minmax(one, other);
+stats::Learned learned_of(const store::Json& trust, const std::string& level, const std::string& other) {
+  const auto [first, second] = std::minmax(level, other);
   for (const auto& pair : lookup::list(trust, "learned")) {
     const auto& names = lookup::list(pair, "levels");
     if (names.size() != 2 || names[0] != store::Json(first) || names[1] != store::Json(second)) continue;

@@ -135,7 +135,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   if (meter_) meter_->turn_ended(plan.head + plan.iterations);
   const auto& timed = session_->last_timed();
   const double bytes = session_->last_bytes();
-  clock_.add_kept(session_->kept_ns(), timed.told_ns / plan.iterations, bytes);
+  clock_.add_kept(session_->kept_ns(), timed.reported_ns / plan.iterations, bytes);
   clock_.add_block(timed, plan.head, bytes + (plan.exchange ? input_bytes_of(participant_) : 0));
   block->restart = turn.restart;
   block->round = turn.round;
@@ -176,8 +176,8 @@ void LevelExecutor::note_conduct(const store::Block& block, const BlockPlan& pla
   const double moved = plan.exchange ? 2 * input_bytes_of(participant_) : 0;
   conduct.add_block(block.wall_ns, plan.check, moved);
   if (block.cpu_ns && on_processors())
-    conduct.add_iterations(static_cast<double>(*block.cpu_ns), session_->last_timed().told_ns, plan.iterations, moved,
-                           threads_);
+    conduct.add_iterations(static_cast<double>(*block.cpu_ns), session_->last_timed().reported_ns, plan.iterations,
+                           moved, threads_);
 }
 
 bool LevelExecutor::on_processors() const {

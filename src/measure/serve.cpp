@@ -133,7 +133,8 @@ Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>
     request.begin_ns = monotonic_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
   for (auto& session : sessions) {
     request.seed = random_.next();
-    asked.push_back(std::async(std::launch::async, [one = session.get(), request] { return one->serve(request); }));
+    asked.push_back(
+        std::async(std::launch::async, [client = session.get(), request] { return client->serve(request); }));
   }
   std::vector<ServeAnswer> answers;
   std::optional<Failure> wrong;
@@ -296,21 +297,21 @@ bool serve_clients(std::vector<Participant>& participants, const proof::Referenc
   std::vector<Served> all;
   for (auto& participant : participants) {
     if (!participant.active || participant.row.blocks.empty() || participant.job.level.harness) continue;
-    Served one{&participant, {}};
+    Served result{&participant, {}};
     for (const int clients : plan.clients)
-      one.points.push_back({.clients = clients,
-                            .processes = false,
-                            .state = State::measured,
-                            .reason = "",
-                            .repetitions = Json::array()});
+      result.points.push_back({.clients = clients,
+                               .processes = false,
+                               .state = State::measured,
+                               .reason = "",
+                               .repetitions = Json::array()});
     for (const int clients : plan.clients)
       if (clients > 1 && participant.job.level.language == "python")
-        one.points.push_back({.clients = clients,
-                              .processes = true,
-                              .state = State::measured,
-                              .reason = "",
-                              .repetitions = Json::array()});
-    all.push_back(std::move(one));
+        result.points.push_back({.clients = clients,
+                                 .processes = true,
+                                 .state = State::measured,
+                                 .reason = "",
+                                 .repetitions = Json::array()});
+    all.push_back(std::move(result));
   }
   Serving serving(reference, plan, progress);
   stats::Random random(plan.seed);

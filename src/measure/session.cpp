@@ -131,10 +131,10 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
   const auto start = Clock::now();
   session->worker_ = STRATA_TRY(worker::Worker::start(session->launch_));
   session->hello_ = STRATA_TRY(session->call("hello", {{"api", worker::protocol_api}}));
-  const auto said = STRATA_TRY(worker::read_hello(session->hello_, job.allow_debug));
-  session->ops_ = said.ops;
+  const auto hello = STRATA_TRY(worker::read_hello(session->hello_, job.allow_debug));
+  session->ops_ = hello.ops;
   const double total = ms_since(start);
-  session->start_up_.library_ms = std::min(total, static_cast<double>(said.library_ns) * 1e-6);
+  session->start_up_.library_ms = std::min(total, static_cast<double>(hello.library_ns) * 1e-6);
   session->start_up_.process_ms = total - session->start_up_.library_ms;
   return session;
 }
@@ -164,15 +164,15 @@ Try<void> Session::load(const std::string& weights_name) {
   loaded_from_ = job_->bundle->folder;
   proven_ = false;
   start_up_.load_ms = ms_since(start);
-  auto said = fields(loaded, "load");
-  outside::Fields phases(said.object_or_empty("phases"), said.where() + ": \"phases\"", said.hint());
+  auto reader = fields(loaded, "load");
+  outside::Fields phases(reader.object_or_empty("phases"), reader.where() + ": \"phases\"", reader.hint());
   start_up_.build_ms = std::min(start_up_.load_ms, phases.number("build_ns", 0, kLongestNs, 0) * 1e-6);
   start_up_.weights_ms = std::min(start_up_.load_ms, phases.number("weights_ns", 0, kLongestNs, 0) * 1e-6);
-  said.object_or_empty("settings");
-  said.flag("deterministic", true);
-  said.integer("parameters", 0, kMost, 0);
-  said.integer("artefact_bytes", 0, kMost, 0);
-  if (said.error() || phases.error()) return tl::unexpected(broken(said.error() ? said : phases));
+  reader.object_or_empty("settings");
+  reader.flag("deterministic", true);
+  reader.integer("parameters", 0, kMost, 0);
+  reader.integer("artefact_bytes", 0, kMost, 0);
+  if (reader.error() || phases.error()) return tl::unexpected(broken(reader.error() ? reader : phases));
   loaded_ = std::move(loaded);
   steps_ = 0;
   return give_ring();
@@ -186,9 +186,9 @@ Try<void> Session::give_ring() {
 }
 
 Try<void> Session::counts(const Json& answer, std::string_view op, int ring) const {
-  auto said = fields(answer, op);
-  said.integer("count", ring, ring);
-  if (said.error()) return tl::unexpected(broken(said));
+  auto reader = fields(answer, op);
+  reader.integer("count", ring, ring);
+  if (reader.error()) return tl::unexpected(broken(reader));
   return {};
 }
 
@@ -227,11 +227,11 @@ Try<SafeTensors> Session::take_output(std::string_view op) const {
 Try<Json> Session::read_weights() {
   if (!offers("read_weights") || job_->level.bakes_weights) return Json();
   auto answer = STRATA_TRY(call("read_weights", Json::object()));
-  auto said = fields(answer, "read_weights");
-  Json hashes = said.object("sha256");
+  auto reader = fields(answer, "read_weights");
+  Json hashes = reader.object("sha256");
   for (const auto& [name, hash] : hashes.items())
-    if (!hash.is_string()) said.complain("sha256", hashes, "an object of strings");
-  if (said.error()) return tl::unexpected(broken(said));
+    if (!hash.is_string()) reader.complain("sha256", hashes, "an object of strings");
+  if (reader.error()) return tl::unexpected(broken(reader));
   return hashes;
 }
 
@@ -239,9 +239,9 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   auto answer = STRATA_TRY(call("warm_up", {{"iterations", iterations}, {"min_ns", at_least.count()}}));
   const auto result = STRATA_TRY(worker::read_integers(answer, "wall_ns", std::nullopt));
   if (result.empty()) return tl::unexpected(bad_answer("warm_up", "wall_ns is empty"));
-  auto said = fields(answer, "warm_up");
-  const auto count = said.integer_or_null("iterations"), first = said.integer_or_null("first_ns");
-  if (said.error()) return tl::unexpected(broken(said));
+  auto reader = fields(answer, "warm_up");
+  const auto count = reader.integer_or_null("iterations"), first = reader.integer_or_null("first_ns");
+  if (reader.error()) return tl::unexpected(broken(reader));
   const double since_load = static_cast<double>(asked_ns_ + waited_ns_ - loading_since_ns_);
   if (const auto why = proof::impossible_sum("the first iteration took",
                                              static_cast<double>(first.value_or(result.front())), since_load);
@@ -265,24 +265,24 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   auto answer = call("measure", std::move(request));
   next_number_ += static_cast<std::uint64_t>(plan.iterations);
   if (!answer) return tl::unexpected(answer.error());
-  auto said = fields(*answer, "measure");
+  auto reader = fields(*answer, "measure");
   store::Block block;
-  block.wall_ns = said.integers("wall_ns", plan.indices.size(), job_->level.harness ? 0 : 1, worker::longest_ns);
-  block.latency_ns = said.integers("latency_ns", plan.indices.size(), 0, worker::longest_ns);
-  block.cpu_ns = said.integer_or_null("cpu_ns");
-  block.runq_ns = said.integer_or_null("runq_ns");
-  block.start_ns = said.integer_or_null("start_ns").value_or(0);
-  kept_ns_ = static_cast<double>(said.integer("kept_ns", 0, worker::longest_ns, 0));
-  outside::Fields changed(said.object_or_empty("fresh"), said.where() + ": \"fresh\"", said.hint());
+  block.wall_ns = reader.integers("wall_ns", plan.indices.size(), job_->level.harness ? 0 : 1, worker::longest_ns);
+  block.latency_ns = reader.integers("latency_ns", plan.indices.size(), 0, worker::longest_ns);
+  block.cpu_ns = reader.integer_or_null("cpu_ns");
+  block.runq_ns = reader.integer_or_null("runq_ns");
+  block.start_ns = reader.integer_or_null("start_ns").value_or(0);
+  kept_ns_ = static_cast<double>(reader.integer("kept_ns", 0, worker::longest_ns, 0));
+  outside::Fields changed(reader.object_or_empty("fresh"), reader.where() + ": \"fresh\"", reader.hint());
   new_inputs_ = changed.integer("places", 0, kMost, 0) > 0;
   if (changed.error()) return tl::unexpected(broken(changed));
   checked_ =
       plan.exchange && answer->contains("fresh") ? *plan.exchange : plan.indices[static_cast<std::size_t>(plan.check)];
-  if (said.error()) return tl::unexpected(broken(said));
+  if (reader.error()) return tl::unexpected(broken(reader));
   steps_ += plan.head + plan.iterations;
-  const double told = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
+  const double reported_ns = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
   const double queuing = waited_for_core_ns(process) + waited_for_core_ns("thread-self") - queued;
-  timed_ = {plan.iterations, told, static_cast<double>(waited_ns_) - std::max(0.0, queuing)};
+  timed_ = {plan.iterations, reported_ns, static_cast<double>(waited_ns_) - std::max(0.0, queuing)};
   if (const auto why = proof::impossible_times(block.wall_ns, block.latency_ns, static_cast<double>(waited_ns_));
       !why.empty())
     return tl::unexpected(impossible("measure", why));
@@ -306,22 +306,22 @@ Try<Json> Session::memory() {
   if (!offers("memory")) return Json::object();
   auto answer = call("memory", Json::object());
   if (!answer) return answer;
-  auto said = fields(*answer, "memory");
-  if (said.find("device_peak_bytes")) said.integer_or_null("device_peak_bytes");
-  if (said.error()) return tl::unexpected(broken(said));
+  auto reader = fields(*answer, "memory");
+  if (reader.find("device_peak_bytes")) reader.integer_or_null("device_peak_bytes");
+  if (reader.error()) return tl::unexpected(broken(reader));
   return answer;
 }
 
 Try<Json> Session::report() {
   if (!offers("report")) return Json();
   auto answer = STRATA_TRY(call("report", Json::object()));
-  auto said = fields(answer, "report");
-  Json facts = said.object("facts");
-  outside::Fields known(facts, said.where() + ": \"facts\"", said.hint());  // others are kept as they are
+  auto reader = fields(answer, "report");
+  Json facts = reader.object("facts");
+  outside::Fields known(facts, reader.where() + ": \"facts\"", reader.hint());  // others are kept as they are
   for (const char* number : {"guards", "guard_us", "graphs", "recompiles", "bailouts"})
     if (known.find(number)) known.number(number, 0, kLongestNs);
   known.texts("recompile_reasons", {});
-  if (said.error() || known.error()) return tl::unexpected(broken(said.error() ? said : known));
+  if (reader.error() || known.error()) return tl::unexpected(broken(reader.error() ? reader : known));
   return facts;
 }
 
@@ -351,10 +351,10 @@ Try<TrainState> Session::state(const std::vector<std::string>& names) {
   Json arguments = {{"out", state.file->string()}};
   if (!names.empty()) arguments["names"] = names;
   auto done = STRATA_TRY(call("state", std::move(arguments)));
-  auto said = fields(done, "state");
-  state.step = said.integer("step", 0, kMost);
-  state.lr = said.number("lr", -HUGE_VAL, HUGE_VAL);
-  if (said.error()) return tl::unexpected(broken(said));
+  auto reader = fields(done, "state");
+  state.step = reader.integer("step", 0, kMost);
+  state.lr = reader.number("lr", -HUGE_VAL, HUGE_VAL);
+  if (reader.error()) return tl::unexpected(broken(reader));
   auto tensors = SafeTensors::open(*state.file);
   if (!tensors) return tl::unexpected(bad_answer("state", tensors.error().what));
   state.tensors = std::move(*tensors);
@@ -372,21 +372,22 @@ Try<void> Session::load_state(const fs::path& path, std::int64_t step, std::opti
 Try<Profile> Session::profile(const std::vector<int>& indices) {
   auto answer = STRATA_TRY(call("profile", {{"iterations", indices.size()}, {"indices", indices}}));
   steps_ += static_cast<std::int64_t>(indices.size());
-  auto said = fields(answer, "profile");
-  const Json& phases = said.object("phases");
-  if (phases.empty()) said.complain("phases", phases, "an object of one list of times for each phase");
-  outside::Fields times(phases, said.where() + ": \"phases\"", said.hint());
-  const Json& joined = said.object_or_empty("joined");
-  outside::Fields held(joined, said.where() + ": \"joined\"", said.hint());
+  auto reader = fields(answer, "profile");
+  const Json& phases = reader.object("phases");
+  if (phases.empty()) reader.complain("phases", phases, "an object of one list of times for each phase");
+  outside::Fields times(phases, reader.where() + ": \"phases\"", reader.hint());
+  const Json& joined = reader.object_or_empty("joined");
+  outside::Fields held(joined, reader.where() + ": \"joined\"", reader.hint());
   Profile out;
   for (const auto& [phase, list] : phases.items())
     out.phases[phase] = times.integers(phase.c_str(), indices.size(), 0, worker::longest_ns);
   for (const auto& [phase, list] : joined.items()) out.joined[phase] = held.texts(phase.c_str());
-  for (const auto* part : {&said, &times, &held})
+  for (const auto* part : {&reader, &times, &held})
     if (part->error()) return tl::unexpected(broken(*part));
-  double told = 0;
-  for (const auto& [phase, list] : out.phases) told = std::accumulate(list.begin(), list.end(), told);
-  if (const auto why = proof::impossible_sum("the phases took", told, static_cast<double>(waited_ns_)); !why.empty())
+  double reported_ns = 0;
+  for (const auto& [phase, list] : out.phases) reported_ns = std::accumulate(list.begin(), list.end(), reported_ns);
+  if (const auto why = proof::impossible_sum("the phases took", reported_ns, static_cast<double>(waited_ns_));
+      !why.empty())
     return tl::unexpected(impossible("profile", why));
   return out;
 }

@@ -33,23 +33,24 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
                                  {"begin_ns", request.begin_ns ? Json(request.begin_ns) : Json()},
                                  {"out", prefix}},
                                 std::chrono::ceil<std::chrono::milliseconds>(request.at_least) + kUntilBegin));
-  auto said = fields(answer, "serve");
-  const Json& told = said.array("clients");
-  if (told.size() != static_cast<std::size_t>(request.clients))
-    said.complain("clients", told, fmt::format("a list of {} entries", request.clients));
+  auto reader = fields(answer, "serve");
+  const Json& client_list = reader.array("clients");
+  if (client_list.size() != static_cast<std::size_t>(request.clients))
+    reader.complain("clients", client_list, fmt::format("a list of {} entries", request.clients));
   ServeAnswer out;
-  out.cpu_ns = said.integer_or_null("cpu_ns");
-  for (std::size_t client = 0; client < told.size() && !said.error(); ++client) {
-    outside::Fields one(told[client], fmt::format("{}: client {}", said.where(), client), said.hint());
-    const auto sampled = one.array("latency_ns").size();
+  out.cpu_ns = reader.integer_or_null("cpu_ns");
+  for (std::size_t client = 0; client < client_list.size() && !reader.error(); ++client) {
+    outside::Fields client_reader(client_list[client], fmt::format("{}: client {}", reader.where(), client),
+                                  reader.hint());
+    const auto sampled = client_reader.array("latency_ns").size();
     const auto least = static_cast<std::int64_t>(std::max<std::size_t>(1, sampled));
-    const auto latency = one.integers("latency_ns", std::nullopt, 0, worker::longest_ns),
-               done = one.integers("done_ns", sampled, 0, worker::longest_ns);
-    if (sampled == 0) one.complain("latency_ns", Json::array(), "a list of at least one time");
-    const auto requests = one.integer("requests", least, kMostRequests),
-               start = one.integer("start_ns", 0, std::numeric_limits<std::int64_t>::max() / 2),
-               wall = one.integer("wall_ns", 1, worker::longest_ns);
-    if (!one.error()) {
+    const auto latency = client_reader.integers("latency_ns", std::nullopt, 0, worker::longest_ns),
+               done = client_reader.integers("done_ns", sampled, 0, worker::longest_ns);
+    if (sampled == 0) client_reader.complain("latency_ns", Json::array(), "a list of at least one time");
+    const auto requests = client_reader.integer("requests", least, kMostRequests),
+               start = client_reader.integer("start_ns", 0, std::numeric_limits<std::int64_t>::max() / 2),
+               wall = client_reader.integer("wall_ns", 1, worker::longest_ns);
+    if (!client_reader.error()) {
       // Both read the monotonic clock: a client cannot have begun before it was asked, nor ended after its answer came.
       auto why = proof::impossible_sum(fmt::format("client {} took", client), static_cast<double>(wall),
                                        static_cast<double>(std::min(waited_ns_, asked_ns_ + waited_ns_ - start)));
@@ -65,14 +66,16 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
         {.start_ns = start, .wall_ns = wall, .requests = requests, .latency_ns = latency, .done_ns = done});
     const auto ring = outside::integer_or(job_->bundle->info, "ring", 1);
     std::vector<std::int64_t> checked;
-    if (one.find("checked")) checked = one.integers("checked", std::nullopt, 0, std::max<std::int64_t>(0, ring - 1));
+    if (client_reader.find("checked"))
+      checked = client_reader.integers("checked", std::nullopt, 0, std::max<std::int64_t>(0, ring - 1));
     if (checked.size() > static_cast<std::size_t>(request.checks))
-      one.complain("checked", told[client]["checked"], fmt::format("a list of at most {} indices", request.checks));
+      client_reader.complain("checked", client_list[client]["checked"],
+                             fmt::format("a list of at most {} indices", request.checks));
     for (std::size_t i = 0; i < checked.size(); ++i)
       out.checked.emplace_back(static_cast<int>(checked[i]), fmt::format("{}-{}-{}.safetensors", prefix, client, i));
-    if (one.error()) return tl::unexpected(broken(one));
+    if (client_reader.error()) return tl::unexpected(broken(client_reader));
   }
-  if (said.error()) return tl::unexpected(broken(said));
+  if (reader.error()) return tl::unexpected(broken(reader));
   return out;
 }
 

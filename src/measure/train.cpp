@@ -25,8 +25,8 @@ constexpr double kTinyMomentum = 0x1p-40;  // so that a buffer is kept, and is t
 
 // The loss of an input in what a level gave; NaN: it is not there.
 double loss_in(const SafeTensors& given, int index) {
-  const TensorView* one = given.find(fmt::format("{}/loss", index));
-  return one && one->elements() == 1 ? value_at(*one, 0) : std::nan("");
+  const TensorView* loss = given.find(fmt::format("{}/loss", index));
+  return loss && loss->elements() == 1 ? value_at(*loss, 0) : std::nan("");
 }
 
 // The variance of the steps' gradients, summed over the elements of each parameter.
@@ -203,10 +203,10 @@ std::vector<std::string> judged_parameters(const TrainReference& reference, stat
 
 // What a state has of these parameters, the optimiser's buffers among it.
 std::vector<std::string> names_of(const SafeTensors& state, const std::vector<std::string>& parameters) {
-  const std::set<std::string> wanted(parameters.begin(), parameters.end());
+  const std::set<std::string> trained(parameters.begin(), parameters.end());
   std::vector<std::string> names;
   for (const auto& name : state.names())
-    if (const auto colon = name.find(':'); colon != std::string::npos && wanted.contains(name.substr(colon + 1)))
+    if (const auto colon = name.find(':'); colon != std::string::npos && trained.contains(name.substr(colon + 1)))
       names.push_back(name);
   return names;
 }
@@ -268,14 +268,14 @@ Try<void> check_last_step(Participant& participant, Session& session, const Trai
                           stats::Random& random) {
   const auto parameters = judged_parameters(reference, random);
   const int index = static_cast<int>(random.below(static_cast<std::uint64_t>(std::max(1, reference.ring()))));
-  auto found = last_step(participant, session, reference, index, parameters);
-  if (found && !*found) {  // the training diverged after the last block that was looked at
+  auto step = last_step(participant, session, reference, index, parameters);
+  if (step && !*step) {  // the training diverged after the last block that was looked at
     ++participant.training.begun_again;
     STRATA_TRY(start_training(session, reference));
-    found = last_step(participant, session, reference, index, parameters);
+    step = last_step(participant, session, reference, index, parameters);
   }
-  if (!found) return tl::unexpected(found.error());
-  const auto update = *found ? **found : proof::UpdateVerdict{diverged(index)};
+  if (!step) return tl::unexpected(step.error());
+  const auto update = *step ? **step : proof::UpdateVerdict{diverged(index)};
   participant.training.add_update(update);
   if (!update.verdict.equal_work()) return tl::unexpected(unequal(update.verdict, "a step after timing"));
   return {};
@@ -296,11 +296,11 @@ void profile_phases(Participant& participant, Session& session, const TrainRefer
   const int count = std::clamp(static_cast<int>(0.5e9 / std::max(1.0, participant.iteration_ns)), 5, 50);
   std::vector<int> indices;
   for (int i = 0; i < count; ++i) indices.push_back(i % std::max(1, reference.ring()));
-  auto found = session.profile(indices);
-  if (!found) return give_up(found.error());
-  for (const auto& [phase, times] : found->phases)
+  auto profiled = session.profile(indices);
+  if (!profiled) return give_up(profiled.error());
+  for (const auto& [phase, times] : profiled->phases)
     for (const auto ns : times) participant.phases[phase].push_back(static_cast<double>(ns) * 1e-6);
-  participant.joined = found->joined;
+  participant.joined = profiled->joined;
 }
 
 OutputVerdict check_loss(const SafeTensors& output, int index) {

@@ -205,14 +205,14 @@ class AdamRules {
   // By the probe's optimiser, twice, which shows how far the level repeats itself.
   Try<void> read_gradient(const OwnState& base) {
     const auto probe = proof::probe_optimiser();
-    std::vector<SafeTensors> found;
+    std::vector<SafeTensors> files;
     for (int i = 0; i < 2; ++i) {
       auto after = STRATA_TRY(step_from(session_, base, probe));
       if (i == 1) check_counts(participant_, session_, after, probe);
-      found.push_back(after.tensors);
+      files.push_back(after.tensors);
     }
-    spread_ = std::max(participant_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", found));
-    gradient_ = std::move(found.front());
+    spread_ = std::max(participant_.evidence.own_spread, proof::gradient_spread(reference_, "probe1", files));
+    gradient_ = std::move(files.front());
     return {};
   }
 

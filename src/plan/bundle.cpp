@@ -133,9 +133,9 @@ struct Cached {
 };
 
 // A damaged capture is removed, since what is proven with it would be false.
-Cached find_cached(const std::vector<fs::path>& found, const nlohmann::json& spec, const Wishes& wishes) {
+Cached find_cached(const std::vector<fs::path>& folders, const nlohmann::json& spec, const Wishes& wishes) {
   Cached cached;
-  for (const auto& folder : found) {
+  for (const auto& folder : folders) {
     const auto info = read_info(folder);
     if (info && is_users(spec)) {
       const auto change = changed_files(info->value("read", nlohmann::json()), folder_of(spec));
@@ -167,14 +167,14 @@ bool first_time(const fs::path& out) {
 Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& out, const Installation& place,
                                     const Environment& environment, const Wishes& wishes, bool& cached) {
   const bool fresh = wishes.fresh && first_time(out);
-  const auto found = fresh ? Cached{} : find_cached(candidates(out, is_users(spec)), spec, wishes);
-  cached = !found.folder.empty();
+  const auto match = fresh ? Cached{} : find_cached(candidates(out, is_users(spec)), spec, wishes);
+  cached = !match.folder.empty();
   if (cached) {
-    STRATA_TRY(private_tree(found.folder, kRemedy));
-    mark_used(found.folder);
-    return found.folder;
+    STRATA_TRY(private_tree(match.folder, kRemedy));
+    mark_used(match.folder);
+    return match.folder;
   }
-  if (!found.why.empty() && wishes.note) wishes.note(fmt::format("capturing again: {}", found.why));
+  if (!match.why.empty() && wishes.note) wishes.note(fmt::format("capturing again: {}", match.why));
   auto captured = run_capture({.spec = spec,
                                .out = out,
                                .strict = wishes.strict ? wishes.strict->folder : fs::path(),
@@ -208,8 +208,8 @@ std::vector<fs::path> find_captured(const std::vector<nlohmann::json>& specs, co
   for (const auto& spec : specs) {
     if (code.empty()) code = code_of(spec, place, environment);
     const auto key = key_of(spec, code);
-    const auto found = key ? candidates(place.cache / "bundles" / *key, is_users(spec)) : std::vector<fs::path>();
-    folders.push_back(found.empty() ? fs::path() : found.front());
+    const auto of_key = key ? candidates(place.cache / "bundles" / *key, is_users(spec)) : std::vector<fs::path>();
+    folders.push_back(of_key.empty() ? fs::path() : of_key.front());
   }
   return folders;
 }

@@ -101,9 +101,9 @@ tl::expected<worker::Finished, worker::Failure> run(
     const Capture& capture, worker::Launch launch, const std::vector<std::string>& arguments,
     const std::function<std::vector<std::string>(const std::vector<std::string>&)>& python, bool confined) {
   const auto show = [&](std::string_view line) {
-    const auto said = outside::parse(line, "progress");
-    if (!said || !capture.progress) return;
-    const auto progress = outside::text_or(*said, "progress");
+    const auto message = outside::parse(line, "progress");
+    if (!message || !capture.progress) return;
+    const auto progress = outside::text_or(*message, "progress");
     if (!progress.empty()) capture.progress(progress);
   };
   const std::chrono::milliseconds longest(static_cast<std::int64_t>(capture.timeout_s.value_or(kLongest_s) * 1000));

@@ -26,8 +26,8 @@ struct Kept {
 
 // Never destroyed: what a Worker needs at its end may be gone before; the process ends with the driver all the same.
 Kept& kept() {
-  static auto* one = new Kept;
-  return *one;
+  static auto* instance = new Kept;
+  return *instance;
 }
 
 // The exit code that ends a capture's answers; nullopt: another line.

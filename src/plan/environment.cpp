@@ -43,10 +43,10 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
                 Exit::environment);
   const auto answer = outside::parse(ran->stdout_text, python);
   const auto value = answer ? *answer : nlohmann::json();
-  outside::Fields told(value, python);
-  Environment result{.python = python, .python_version = told.text("python"), .missing = told.texts("missing")};
-  result.torch_version = told.text("torch");
-  if (ran->exit_code != 0 || told.error())
+  outside::Fields reader(value, python);
+  Environment result{.python = python, .python_version = reader.text("python"), .missing = reader.texts("missing")};
+  result.torch_version = reader.text("torch");
+  if (ran->exit_code != 0 || reader.error())
     return fail(
         fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),
         remedy, Exit::environment);

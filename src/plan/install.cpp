@@ -40,10 +40,10 @@ void install_environments(const std::vector<level::Level>& levels, const std::ve
                           const Installation& place) {
   const auto places = places_of(place);
   for (const auto& level : levels) {
-    const bool wanted = std::any_of(named.begin(), named.end(), [&](const std::string& name) {
+    const bool is_named = std::any_of(named.begin(), named.end(), [&](const std::string& name) {
       return name.substr(0, name.find('@')) == level.id;
     });
-    if (!wanted || interrupted() || !level::own_environment_missing(level, places)) continue;
+    if (!is_named || interrupted() || !level::own_environment_missing(level, places)) continue;
     const auto folder = level::own_environment(level, places).string();
     const auto script = (place.root / "setup" / "environment.sh").string();
     if (run_step({"bash", script, level.id, level.folder.string(), folder}) == 130) interrupted() = true;

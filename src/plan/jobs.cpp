@@ -50,9 +50,9 @@ std::string hash_folder(const fs::path& folder) {
 }
 
 // `level@variant` of --levels.
-Result<level::Level> variant_of(const level::Found& found, const std::string& id, const std::string& name) {
-  const auto& level =
-      *std::find_if(found.levels.begin(), found.levels.end(), [&](const auto& other) { return other.id == id; });
+Result<level::Level> variant_of(const level::Found& installed, const std::string& id, const std::string& name) {
+  const auto& level = *std::find_if(installed.levels.begin(), installed.levels.end(),
+                                    [&](const auto& other) { return other.id == id; });
   std::vector<std::string> known;
   for (const auto& variant : level.variants) {
     if (variant.name == name) return level::as_variant(level, variant);
@@ -88,25 +88,25 @@ level::Places places_of(const Installation& place) {
           .root = place.root.string()};
 }
 
-Result<std::vector<level::Level>> choose_levels(const level::Found& found, const std::vector<std::string>& wanted,
+Result<std::vector<level::Level>> choose_levels(const level::Found& installed, const std::vector<std::string>& names,
                                                 const std::string& device) {
   std::vector<std::string> known;
-  for (const auto& level : found.levels) known.push_back(level.id);
-  if (wanted.empty()) {
-    auto all = found.levels;
+  for (const auto& level : installed.levels) known.push_back(level.id);
+  if (names.empty()) {
+    auto all = installed.levels;
     std::erase_if(all, [&](const level::Level& level) { return !has(level.devices, device); });
     return all;
   }
   std::vector<level::Level> chosen;  // variants; the levels themselves go in front, in their own order
-  for (const auto& name : wanted) {
+  for (const auto& name : names) {
     const auto at = name.find('@');
     if (at != std::string::npos && has(known, name.substr(0, at))) {
-      auto variant = STRATA_TRY(variant_of(found, name.substr(0, at), name.substr(at + 1)));
+      auto variant = STRATA_TRY(variant_of(installed, name.substr(0, at), name.substr(at + 1)));
       chosen.push_back(std::move(variant));
       continue;
     }
     if (has(known, name)) continue;
-    for (const auto& problem : found.problems)  // it is there, but cannot be read
+    for (const auto& problem : installed.problems)  // it is there, but cannot be read
       if (problem.where.parent_path().filename() == name || problem.where.filename() == name)
         return fail("--levels: " + problem.error.what, problem.error.hint, Exit::usage);
     const auto near = nearest(name, known);
@@ -115,8 +115,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& found, const
                 "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage);
   }
   std::vector<level::Level> all;
-  for (const auto& level : found.levels)
-    if (has(wanted, level.id)) all.push_back(level);
+  for (const auto& level : installed.levels)
+    if (has(names, level.id)) all.push_back(level);
   all.insert(all.end(), chosen.begin(), chosen.end());
   return all;
 }

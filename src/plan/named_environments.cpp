@@ -122,16 +122,16 @@ Result<std::vector<NamedEnvironment>> ask_named_environments(const std::vector<N
                                                              const Installation& place,
                                                              const std::vector<std::string>& modules) {
   std::vector<NamedEnvironment> all;
-  for (const auto& one : named) {
-    NamedEnvironment asked{one.name, place_of(one, place), {}};
-    auto environment = ask_environment(one.python, asked.place, modules, Ask::packages);
+  for (const auto& environment_of : named) {
+    NamedEnvironment asked{environment_of.name, place_of(environment_of, place), {}};
+    auto environment = ask_environment(environment_of.python, asked.place, modules, Ask::packages);
     if (!environment)
-      return wrong_usage(fmt::format("--env {}: {}", one.name, environment.error().what),
+      return wrong_usage(fmt::format("--env {}: {}", environment_of.name, environment.error().what),
                          "give the path of a Python interpreter that has PyTorch 2.11 or newer");
     if (environment->torch_version.empty())
-      return fail(fmt::format("--env {}: {} has no PyTorch", one.name, one.python),
+      return fail(fmt::format("--env {}: {} has no PyTorch", environment_of.name, environment_of.python),
                   "install PyTorch 2.11 or newer there, or name another interpreter", Exit::environment);
-    environment->name = one.name;
+    environment->name = environment_of.name;
     asked.environment = std::move(*environment);
     all.push_back(std::move(asked));
   }

@@ -169,8 +169,8 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
   std::vector<nlohmann::json> specs;
   const auto modes = modes_of(options);
   for (const auto& mode : *modes) {
-    auto one = STRATA_TRY(in_mode(spec, mode, options));
-    specs.push_back(std::move(one));
+    auto spec_in_mode = STRATA_TRY(in_mode(spec, mode, options));
+    specs.push_back(std::move(spec_in_mode));
   }
   std::vector<ImageSize> sizes;
   if (!options.size.empty()) {

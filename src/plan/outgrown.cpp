@@ -10,9 +10,9 @@ namespace {
 double elements(const core::Case& question) {
   double sum = 0;
   for (const auto& input : question.inputs) {
-    double one = 1;
-    for (const auto extent : input.shape) one *= static_cast<double>(extent);
-    sum += one;
+    double factor = 1;
+    for (const auto extent : input.shape) factor *= static_cast<double>(extent);
+    sum += factor;
   }
   return sum;
 }

@@ -70,8 +70,8 @@ std::string change_of(const Json& entry) {
   if (entry.contains("absent"))
     return fs::symlink_status(path, ec).type() == fs::file_type::not_found ? "" : "is there now";
   if (entry.contains("listing")) return listing_hash(path) == text_of(entry, "listing") ? "" : "has other files in it";
-  const auto wanted = text_of(entry, "sha256");
-  if (!wanted.empty() && hash_of(path) == wanted) return {};
+  const auto expected = text_of(entry, "sha256");
+  if (!expected.empty() && hash_of(path) == expected) return {};
   return fs::exists(path, ec) ? "changed" : "is gone";
 }
 

@@ -17,7 +17,7 @@ fs::path stamp_of(const fs::path& state) {
 
 std::vector<fs::path> states_of(const fs::path& out) {
   std::error_code ec;
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
   const auto begin = out.filename().string() + ".";
   for (const auto& entry : fs::directory_iterator(out.parent_path(), ec)) {
     const auto name = entry.path().filename().string();
@@ -26,11 +26,11 @@ std::vector<fs::path> states_of(const fs::path& out) {
       continue;
     std::error_code missing;  // of a capture that is not whole: the oldest
     const auto used = fs::last_write_time(stamp_of(entry.path()), missing);
-    found.emplace_back(missing ? fs::file_time_type::min() : used, entry.path());
+    files.emplace_back(missing ? fs::file_time_type::min() : used, entry.path());
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a > b; });
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a > b; });
   std::vector<fs::path> states;
-  for (auto& [used, folder] : found) states.push_back(std::move(folder));
+  for (auto& [used, folder] : files) states.push_back(std::move(folder));
   return states;
 }
 

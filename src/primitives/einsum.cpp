@@ -19,9 +19,9 @@ Einsum einsum_of(const std::string& equation, const Dims& of_left, const Dims& o
   const auto& [left, right, result, batch, rows, columns, summed] = *labels;
   if (of_left.size() != left.size() || of_right.size() != right.size())
     throw Unsupported("einsum whose tensors do not fit its labels");
-  const auto extents = [](const Dims& dims, const std::string& of, const std::string& wanted) {
+  const auto extents = [](const Dims& dims, const std::string& of, const std::string& axes) {
     Dims chosen;
-    for (const auto i : graph::places_of(wanted, of)) chosen.push_back(dims[i]);
+    for (const auto i : graph::places_of(axes, of)) chosen.push_back(dims[i]);
     return chosen;
   };
   const Dims in_batch = extents(of_left, left, batch), in_rows = extents(of_left, left, rows),

@@ -97,8 +97,8 @@ std::vector<std::string> Runner::readable_weights() const {
 
 Result<void> Runner::read_weight(const std::string& name, std::byte* into) const {
   for (const auto* list : {&graph_.parameters, &graph_.buffers})
-    if (const auto* found = named(*list, name); found != nullptr && library_->holds_weight(found->value)) {
-      library_->read_weight(found->value, into);
+    if (const auto* weight = named(*list, name); weight != nullptr && library_->holds_weight(weight->value)) {
+      library_->read_weight(weight->value, into);
       return {};
     }
   return fail(fmt::format("the weight '{}' is not held as a whole", name));

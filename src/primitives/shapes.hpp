@@ -75,11 +75,11 @@ struct Shapes {
     b.is(permuted(x, order));
   }
 
-  static void exchange(Builder& b, std::size_t one, std::size_t other) {
+  static void exchange(Builder& b, std::size_t first, std::size_t second) {
     const auto x = b.tensor("self");
     std::vector<std::size_t> order(x.dims().size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::swap(order.at(one), order.at(other));
+    std::swap(order.at(first), order.at(second));
     b.is(permuted(x, order));
   }
   static void transpose(Builder& b) {

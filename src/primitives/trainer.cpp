@@ -59,13 +59,13 @@ Result<void> Trainer::create_updates() {
 
 Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* constants, const std::string& prefix) {
   for (const auto* list : {&graph().parameters, &graph().buffers}) {
-    auto wanted = *list;
+    auto expected = *list;
     // counts are no part of a state (docs/protocol.md), of a weight set they are
-    std::erase_if(wanted, [&](const auto& element) {
+    std::erase_if(expected, [&](const auto& element) {
       return !prefix.empty() && !is_floating(graph().value(element.value).type);
     });
-    for (auto& element : wanted) element.name = prefix + element.name;
-    STRATA_TRY(graph::check_tensors(graph(), wanted, weights));
+    for (auto& element : expected) element.name = prefix + element.name;
+    STRATA_TRY(graph::check_tensors(graph(), expected, weights));
   }
   if (!graph().constants.empty()) {
     if (constants == nullptr) return fail("the graph has constants, and no file of them is given");
@@ -86,7 +86,7 @@ void Trainer::set_optimiser(const core::Optimiser& optimiser) {
 }
 
 Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) {
-  std::vector<graph::Named> found;
+  std::vector<graph::Named> tensors;
   std::vector<std::string> known;
   const auto prefixes = core::buffer_prefixes(optimiser_);
   for (const auto prefix : prefixes)
@@ -102,9 +102,10 @@ Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) 
                               name_of(optimiser_)),
                   near ? fmt::format("the nearest name is '{}'", *near) : "");
     }
-    found.push_back({name, trained_[static_cast<std::size_t>(own - known.begin()) % trained_.size()].parameter.value});
+    tensors.push_back(
+        {name, trained_[static_cast<std::size_t>(own - known.begin()) % trained_.size()].parameter.value});
   }
-  STRATA_TRY(graph::check_tensors(graph(), found, state));
+  STRATA_TRY(graph::check_tensors(graph(), tensors, state));
   for (const auto& trained : trained_) {
     trained.update->drop_buffers();
     for (std::size_t i = 0; i < prefixes.size(); ++i)
@@ -124,11 +125,11 @@ std::vector<graph::Named> Trainer::counts() const {
 }
 
 Result<void> Trainer::load_counts(const SafeTensors& state, const std::string& prefix) {
-  std::vector<graph::Named> found;
+  std::vector<graph::Named> tensors;
   for (const auto& count : counts())
-    if (state.find(prefix + count.name) != nullptr) found.push_back({prefix + count.name, count.value});
-  STRATA_TRY(graph::check_tensors(graph(), found, state));
-  for (const auto& element : found) library_->write_kept(element.value, state.find(element.name)->data);
+    if (state.find(prefix + count.name) != nullptr) tensors.push_back({prefix + count.name, count.value});
+  STRATA_TRY(graph::check_tensors(graph(), tensors, state));
+  for (const auto& element : tensors) library_->write_kept(element.value, state.find(element.name)->data);
   return {};
 }
 

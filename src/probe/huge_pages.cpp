@@ -40,7 +40,7 @@ HugePages huge_pages() {
   return result;
 }
 
-std::optional<Error> why_no_huge_pages(const HugePages& found) {
+std::optional<Error> why_no_huge_pages(const HugePages& pages) {
   const auto none = [](std::string what, std::string hint) {
     Error error;
     error.what = std::move(what);
@@ -48,15 +48,15 @@ std::optional<Error> why_no_huge_pages(const HugePages& found) {
     error.exit = Exit::environment;
     return error;
   };
-  if (found.mode.empty())
+  if (pages.mode.empty())
     return none("this kernel has no transparent huge pages", fmt::format("{} is missing", kThpMode));
-  if (found.mode == "never")
+  if (pages.mode == "never")
     return none("this kernel gives no huge pages (transparent_hugepage is never)",
                 fmt::format("as root: echo madvise > {}", kThpMode));
-  if (!has_tunable(found.glibc))
-    return none(found.glibc.empty()
+  if (!has_tunable(pages.glibc))
+    return none(pages.glibc.empty()
                     ? "this C library is not glibc, whose malloc can ask for huge pages"
-                    : fmt::format("glibc {} cannot ask for huge pages; 2.35 and newer can", found.glibc),
+                    : fmt::format("glibc {} cannot ask for huge pages; 2.35 and newer can", pages.glibc),
                 "a newer distribution");
   return std::nullopt;
 }

@@ -23,6 +23,6 @@ HugePages huge_pages();
 std::string chosen_mode(std::string_view text);
 
 // Why a process cannot be given huge pages through its malloc, and what to do. nullopt: it can.
-std::optional<Error> why_no_huge_pages(const HugePages& found);
+std::optional<Error> why_no_huge_pages(const HugePages& pages);
 
 }  // namespace strata::probe

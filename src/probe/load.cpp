@@ -58,7 +58,7 @@ double ticks_per_second() {
 std::optional<LoadMeter::Reading> LoadMeter::read() const {
   Reading reading;
   std::ifstream file("/proc/stat");
-  int found = 0;
+  int processes = 0;
   for (std::string line; std::getline(file, line) && line.starts_with("cpu");) {
     std::istringstream in(line.substr(3));
     int number = 0;
@@ -69,12 +69,12 @@ std::optional<LoadMeter::Reading> LoadMeter::read() const {
     in >> steal;
     reading.idle += idle + io_wait;
     reading.steal += steal;
-    ++found;
+    ++processes;
   }
-  if (found == 0) return std::nullopt;
+  if (processes == 0) return std::nullopt;
   reading.at = std::chrono::steady_clock::now();
   reading.own = own_ticks();
-  reading.processors = found;
+  reading.processors = processes;
   return reading;
 }
 

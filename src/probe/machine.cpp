@@ -94,17 +94,17 @@ void read_caches(Cpu& cpu, int processor) {
 
 // A cache that several processors share counts once.
 std::uint64_t last_cache_bytes(const std::vector<int>& allowed) {
-  std::map<std::pair<std::string, std::string>, std::uint64_t> found;  // by level and the processors that share it
+  std::map<std::pair<std::string, std::string>, std::uint64_t> sizes;  // by level and the processors that share it
   for (const int processor : allowed)
     for (int i = 0; i < 8; ++i) {
       const fs::path folder = fmt::format("/sys/devices/system/cpu/cpu{}/cache/index{}", processor, i);
       const auto level = first_line(folder / "level");
       if (level.empty() || first_line(folder / "type") == "Instruction") continue;
-      found[{level, first_line(folder / "shared_cpu_list")}] = size_of(first_line(folder / "size"));
+      sizes[{level, first_line(folder / "shared_cpu_list")}] = size_of(first_line(folder / "size"));
     }
   std::uint64_t bytes = 0;
-  for (const auto& [which, size] : found)
-    if (which.first == found.rbegin()->first.first) bytes += size;
+  for (const auto& [which, size] : sizes)
+    if (which.first == sizes.rbegin()->first.first) bytes += size;
   return bytes;
 }
 

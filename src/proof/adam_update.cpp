@@ -187,14 +187,14 @@ std::vector<Suspect> suspects(const Variant& due) {
 }
 
 // Which other Adam the step fits.
-Cause other_adam(const std::vector<Parameter>& all, const Variant& due, const Mismatch& found, double spread) {
+Cause other_adam(const std::vector<Parameter>& all, const Variant& due, const Mismatch& mismatch, double spread) {
   for (const auto& [sentence, brief, change] : suspects(due)) {
     Variant other = due;
     change(other);
     if (judged(all, other, spread).worst() <= 1) return {sentence, brief};
   }
   for (const bool of_square : {false, true}) {
-    if ((of_square ? found.square : found.mean) <= 1) continue;
+    if ((of_square ? mismatch.square : mismatch.mean) <= 1) continue;
     Variant other = due;
     (of_square ? other.beta2 : other.beta1) = beta_in_use(all, due, of_square);
     const auto again = judged(all, other, spread);
@@ -253,7 +253,7 @@ UpdateVerdict check(const std::vector<std::string>& parameters, const SafeTensor
   std::vector<Parameter> all;
   std::vector<std::string> failing;
   Rate rate;
-  Mismatch found;
+  Mismatch mismatch;
   for (const auto& name : parameters) {
     auto p = parameter_of(name, before, gradient, after);
     if (!p) {
@@ -261,12 +261,12 @@ UpdateVerdict check(const std::vector<std::string>& parameters, const SafeTensor
                               "the state is not complete", p.error());
       return out;
     }
-    const auto one = judged(*p, due, spread, &rate);
-    found.join(one);
-    if (!(one.worst() <= 1)) failing.push_back(name);
+    const auto judged_parameter = judged(*p, due, spread, &rate);
+    mismatch.join(judged_parameter);
+    if (!(judged_parameter.worst() <= 1)) failing.push_back(name);
     all.push_back(std::move(*p));
   }
-  out.verdict.worst_ratio = found.worst();
+  out.verdict.worst_ratio = mismatch.worst();
   out.rate = rate.value();
   constexpr double sigmas = 6;  // as UpdateVerdict has it
   out.rate_error = rate.error(due.lr) / sigmas;
@@ -274,19 +274,19 @@ UpdateVerdict check(const std::vector<std::string>& parameters, const SafeTensor
   const bool wrong_rate = off > std::max(sigmas * out.rate_error, 1e-5);
   if (failing.empty() && !wrong_rate) return out;
   Cause cause;
-  if (!failing.empty()) cause = other_adam(all, due, found, spread);
-  const auto said =
+  if (!failing.empty()) cause = other_adam(all, due, mismatch, spread);
+  const auto text =
       fmt::format("{} of {} parameters do not move as the optimiser says", failing.size(), parameters.size());
   if (!cause.first.empty())
-    out.verdict = not_equal(fmt::format("{}: {}", said, cause.first), cause.second, "weight:" + failing.front());
-  else if (wrong_rate && found.mean <= 1 && found.square <= 1)
+    out.verdict = not_equal(fmt::format("{}: {}", text, cause.first), cause.second, "weight:" + failing.front());
+  else if (wrong_rate && mismatch.mean <= 1 && mismatch.square <= 1)
     out.verdict = not_equal(fmt::format("the learning rate in use is {:.7g} where {:.7g} is due ({:.5g} times)",
                                         out.rate, due.lr, out.rate / due.lr),
                             "another learning rate is in use", "learning rate");
   else
-    out.verdict = not_equal(fmt::format("{}, the first is {}", said, failing.front()), "parameters move otherwise",
+    out.verdict = not_equal(fmt::format("{}, the first is {}", text, failing.front()), "parameters move otherwise",
                             "weight:" + failing.front());
-  out.verdict.worst_ratio = found.worst();
+  out.verdict.worst_ratio = mismatch.worst();
   return out;
 }
 

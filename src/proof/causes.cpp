@@ -22,7 +22,7 @@ struct Failing {
   const OutputSpec& output;
   const TensorView& actual;
 
-  const TensorView& wanted() const { return *reference.expected(set, index, output.name); }
+  const TensorView& expected() const { return *reference.expected(set, index, output.name); }
   // Relative error against any reference tensor; integer outputs count as far unless all bytes agree.
   double distance(const TensorView& a, const TensorView& b) const {
     if (!is_floating(output.dtype)) return same_bytes(a, b) ? 0 : 1;
@@ -32,7 +32,7 @@ struct Failing {
   double bound(std::string_view of_set) const { return strict_limit * reference.envelope(of_set, output.name).error; }
   // Much nearer to `other` than to what was wanted: within the bound, or ten times nearer.
   bool resembles(const TensorView& other, std::string_view of_set) const {
-    const double here = distance(actual, wanted()), there = distance(actual, other);
+    const double here = distance(actual, expected()), there = distance(actual, other);
     return there <= bound(of_set) || there < 0.1 * here;
   }
 };
@@ -40,7 +40,7 @@ struct Failing {
 Cause not_finite(const Failing& f) {
   std::size_t more = 0, fewer = 0, zero = 0;  // NaN and Inf that only the level has, and only the reference
   const auto count = static_cast<std::size_t>(f.actual.elements());
-  in_chunks(f.actual, f.wanted(), [&](std::size_t, std::span<const double> a, std::span<const double> w) {
+  in_chunks(f.actual, f.expected(), [&](std::size_t, std::span<const double> a, std::span<const double> w) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       more += !std::isfinite(a[i]) && std::isfinite(w[i]);
       fewer += std::isfinite(a[i]) && !std::isfinite(w[i]);
@@ -56,7 +56,7 @@ Cause not_finite(const Failing& f) {
                         "maximum that takes the other operand, a product that is left out)",
                         fewer, count),
             "NaN or Inf is lost"};
-  if (zero == count && count > 0 && f.distance(f.actual, f.wanted()) > f.bound(f.set))
+  if (zero == count && count > 0 && f.distance(f.actual, f.expected()) > f.bound(f.set))
     return {Kind::unequal, "every value is 0: nothing was computed or the result was not copied",
             "every output value is 0"};
   return {};
@@ -78,8 +78,8 @@ Cause constant_output(const Failing& f, const SafeTensors& all, std::span<const 
   for (int other : indices) {
     if (other == f.index) continue;
     const TensorView* theirs = all.find(fmt::format("{}/{}", other, f.output.name));
-    const TensorView* wanted = f.reference.expected(f.set, other, f.output.name);
-    if (theirs && wanted && same_bytes(f.actual, *theirs) && f.distance(*wanted, f.wanted()) > 2 * f.bound(f.set))
+    const TensorView* expected = f.reference.expected(f.set, other, f.output.name);
+    if (theirs && expected && same_bytes(f.actual, *theirs) && f.distance(*expected, f.expected()) > 2 * f.bound(f.set))
       return {Kind::mistrusted,
               fmt::format("the outputs of inputs {} and {} are the same bytes though they should differ: the result "
                           "does not depend on the input",
@@ -104,16 +104,16 @@ Cause other_weights(const Failing& f) {
 }
 
 Cause batch_elements(const Failing& f) {
-  const TensorView& wanted = f.wanted();
-  const std::int64_t rows = wanted.shape.size() > 1 ? wanted.shape[0] : 0;
+  const TensorView& expected = f.expected();
+  const std::int64_t rows = expected.shape.size() > 1 ? expected.shape[0] : 0;
   if (rows < 2 || rows > 64) return {};  // beyond 64 the search costs more than the name is worth
   std::vector<std::int64_t> wrong;
   for (std::int64_t row = 0; row < rows; ++row)
-    if (f.distance(row_of(f.actual, row), row_of(wanted, row)) > 2 * f.bound(f.set)) wrong.push_back(row);
+    if (f.distance(row_of(f.actual, row), row_of(expected, row)) > 2 * f.bound(f.set)) wrong.push_back(row);
   for (std::int64_t row : wrong)
     for (std::int64_t other = 0; other < rows; ++other) {
-      const double here = f.distance(row_of(f.actual, row), row_of(wanted, row));
-      const double there = f.distance(row_of(f.actual, row), row_of(wanted, other));
+      const double here = f.distance(row_of(f.actual, row), row_of(expected, row));
+      const double there = f.distance(row_of(f.actual, row), row_of(expected, other));
       if (other != row && (there <= f.bound(f.set) || there < 0.1 * here))
         return {
             Kind::unequal,
@@ -146,7 +146,7 @@ Cause reduced_precision(const Failing& f) {
 Cause wrong_scale(const Failing& f) {
   if (!is_floating(f.output.dtype)) return {};
   double cross = 0, squares = 0, actual_squares = 0;
-  in_chunks(f.actual, f.wanted(), [&](std::size_t, std::span<const double> a, std::span<const double> w) {
+  in_chunks(f.actual, f.expected(), [&](std::size_t, std::span<const double> a, std::span<const double> w) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       cross += a[i] * w[i];
       squares += w[i] * w[i];

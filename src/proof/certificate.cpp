@@ -191,20 +191,20 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
 }
 
 // A setting that the case fixes. Missing from the answer: not checked.
-void add_setting(Lines& lines, const Evidence& evidence, const json& wanted, const std::string& name,
+void add_setting(Lines& lines, const Evidence& evidence, const json& required, const std::string& name,
                  const std::string& title) {
   Line line{.check = title,
             .how = "reported",
             .result = "not_checked",
             .value = "",
-            .bound = wanted.is_null() ? "" : (wanted.is_string() ? wanted.get<std::string>() : wanted.dump()),
+            .bound = required.is_null() ? "" : (required.is_string() ? required.get<std::string>() : required.dump()),
             .detail = ""};
   const json settings = evidence.load.is_object() ? evidence.load.value("settings", json::object()) : json::object();
   const json got = settings.is_object() ? settings.value(name, json()) : json();
   if (!got.is_null()) {
     line.value = got.is_string() ? got.get<std::string>() : got.dump();
     line.result = "pass";
-    if (!wanted.is_null() && got != wanted)
+    if (!required.is_null() && got != required)
       return lines.fail(line, Kind::unequal,
                         fmt::format("the level runs with {} {}, the case says {}", title, line.value, line.bound),
                         fmt::format("{}: {} instead of {}", title, line.value, line.bound));
@@ -243,20 +243,20 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json
   std::size_t equal = 0, held = 0;
   std::string wrong;
   for (const auto& [set, hashes] : evidence.read_back) {
-    const auto wanted = weight_hashes(bundle, set);
-    if (!wanted) {
-      line.detail = wanted.error().what;
+    const auto bundled = weight_hashes(bundle, set);
+    if (!bundled) {
+      line.detail = bundled.error().what;
       continue;
     }
-    held += wanted->size();
+    held += bundled->size();
     for (const auto& [name, hash] : hashes) {
       if (changing.contains(name)) continue;
-      const auto it = wanted->find(name);
-      if (it != wanted->end() && it->second == hash)
+      const auto it = bundled->find(name);
+      if (it != bundled->end() && it->second == hash)
         ++equal;
       else if (wrong.empty())
-        wrong = it == wanted->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
-                                    : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
+        wrong = it == bundled->end() ? fmt::format("'{}' is no tensor of the {} weights", name, set)
+                                     : fmt::format("'{}' of the {} weights is not what the file holds", name, set);
     }
   }
   if (equal == 0 && wrong.empty()) return lines.add(line);
@@ -268,12 +268,12 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json
 }
 
 void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) {
-  const auto wanted = bundle.value("parameters", std::int64_t{0});
+  const auto bundled = bundle.value("parameters", std::int64_t{0});
   Line line{.check = "parameter count",
             .how = "reported",
             .result = "not_checked",
             .value = "",
-            .bound = fmt::format("{}", wanted),
+            .bound = fmt::format("{}", bundled),
             .detail = ""};
   const json count = evidence.load.is_object() ? evidence.load.value("parameters", json()) : json();
   if (count.is_number_integer() && count.get<std::int64_t>() > 0) {
@@ -281,10 +281,10 @@ void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) 
     line.value = fmt::format("{}", held);
     line.result = "pass";
     // Folding BatchNorm into convolutions leaves fewer; more would be another network.
-    if (held < wanted) line.detail = "fewer than the module has: folded or shared";
-    if (held > wanted)
+    if (held < bundled) line.detail = "fewer than the module has: folded or shared";
+    if (held > bundled)
       return lines.fail(line, Kind::unequal,
-                        fmt::format("the level holds {} parameters, the module has {}", held, wanted),
+                        fmt::format("the level holds {} parameters, the module has {}", held, bundled),
                         "more parameters than the module has");
   } else {
     line.detail = "the level cannot tell";
@@ -349,7 +349,7 @@ void add_clock(Lines& lines, const Evidence& evidence) {
     line = {.check = "times are the driver's",
             .how = "observed",
             .result = "pass",
-            .value = fmt::format("{:.3g} us of an iteration untold", clock.untold_ns() * 1e-3),
+            .value = fmt::format("{:.3g} us of an iteration untold", clock.unreported_ns() * 1e-3),
             .bound = fmt::format("{:.3g} us", clock.allowed_ns() * 1e-3),
             .detail = "what longer requests take more, by the driver's clock, than the level tells"};
   }
@@ -379,7 +379,7 @@ void add_new_inputs(Lines& lines, const Evidence& evidence) {
 
 std::string Evidence::note_clock(const ClockEvidence& seen) {
   auto why = seen.complaint();
-  if (clock.complaint().empty() && (!why.empty() || !clock.checked() || seen.untold_ns() > clock.untold_ns()))
+  if (clock.complaint().empty() && (!why.empty() || !clock.checked() || seen.unreported_ns() > clock.unreported_ns()))
     clock = seen;
   return why;
 }

@@ -13,7 +13,7 @@ namespace {
 // language whose clock is coarser.
 constexpr double kSlack = 1.001, kSlackNs = 100e3;
 // Chosen with a margin, not tuned: eager, libtorch, static and onnxruntime left nothing untold on a busy machine.
-constexpr double kUntoldShare = 0.25, kUntoldNs = 10e3;
+constexpr double kUnreportedShare = 0.25, kUnreportedNs = 10e3;
 // Of an ordinary block: three times its unrecorded iterations (the first is cold), half its told time, and what is
 // independent of it.
 constexpr double kHeadTimes = 3, kBlockShare = 0.5, kBlockNs = 20e6, kBytesPerNs = 0.05;
@@ -27,10 +27,10 @@ std::string ms(double ns) {
 
 }  // namespace
 
-std::string impossible_sum(const std::string& what, double told_ns, double waited_ns) {
-  if (told_ns <= waited_ns * kSlack + kSlackNs) return {};
+std::string impossible_sum(const std::string& what, double reported_ns, double waited_ns) {
+  if (reported_ns <= waited_ns * kSlack + kSlackNs) return {};
   return fmt::format("{} {} by the level's own account, where the driver waited {} for the whole request", what,
-                     ms(told_ns), ms(waited_ns));
+                     ms(reported_ns), ms(waited_ns));
 }
 
 std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<const std::int64_t> latency_ns,
@@ -39,15 +39,15 @@ std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<co
     if (latency_ns[i] > wall_ns[i])
       return fmt::format("iteration {} has a latency of {} ns, more than its whole time of {} ns", i, latency_ns[i],
                          wall_ns[i]);
-  const double told = std::accumulate(wall_ns.begin(), wall_ns.end(), 0.0);  // as double: no sum overflows
-  return impossible_sum(fmt::format("{} iterations took", wall_ns.size()), told, waited_ns);
+  const double reported_ns = std::accumulate(wall_ns.begin(), wall_ns.end(), 0.0);  // as double: no sum overflows
+  return impossible_sum(fmt::format("{} iterations took", wall_ns.size()), reported_ns, waited_ns);
 }
 
 void ClockEvidence::keep(Least& least, const Timed& timed) {
-  const double told = timed.told_ns / std::max(1, timed.iterations);
-  if (least.iterations != timed.iterations) least = {timed.iterations, timed.untold_ns(), told};
-  least.untold_ns = std::min(least.untold_ns, timed.untold_ns());
-  least.told_ns = std::min(least.told_ns, told);
+  const double reported_ns = timed.reported_ns / std::max(1, timed.iterations);
+  if (least.iterations != timed.iterations) least = {timed.iterations, timed.unreported_ns(), reported_ns};
+  least.unreported_ns = std::min(least.unreported_ns, timed.unreported_ns());
+  least.reported_ns = std::min(least.reported_ns, reported_ns);
 }
 
 void ClockEvidence::add(const Timed& timed, bool is_long) {
@@ -55,9 +55,9 @@ void ClockEvidence::add(const Timed& timed, bool is_long) {
 }
 
 void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
-  const double told = timed.told_ns / std::max(1, timed.iterations);
-  const double excess =
-      timed.untold_ns() - (kHeadTimes * head * told + kBlockShare * timed.told_ns + kBlockNs + bytes / kBytesPerNs);
+  const double reported_ns = timed.reported_ns / std::max(1, timed.iterations);
+  const double excess = timed.unreported_ns() - (kHeadTimes * head * reported_ns + kBlockShare * timed.reported_ns +
+                                                 kBlockNs + bytes / kBytesPerNs);
   ++blocks_;
   if (!least_excess_ns_ || excess < *least_excess_ns_) {
     least_excess_ns_ = excess;
@@ -65,8 +65,8 @@ void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
   }
 }
 
-void ClockEvidence::add_kept(double kept_ns, double told_ns, double bytes) {
-  const double late = kept_ns - (kKeptShare * told_ns + kKeptNs + bytes / kBytesPerNs);
+void ClockEvidence::add_kept(double kept_ns, double reported_ns, double bytes) {
+  const double late = kept_ns - (kKeptShare * reported_ns + kKeptNs + bytes / kBytesPerNs);
   ++kept_;
   if (!least_late_ns_ || late < *least_late_ns_) {
     least_late_ns_ = late;
@@ -74,16 +74,17 @@ void ClockEvidence::add_kept(double kept_ns, double told_ns, double bytes) {
   }
 }
 
-double ClockEvidence::told_ns() const {
-  return long_.told_ns;
+double ClockEvidence::reported_ns() const {
+  return long_.reported_ns;
 }
 
-double ClockEvidence::untold_ns() const {
-  return std::max(0.0, (long_.untold_ns - short_.untold_ns) / std::max(1, long_.iterations - short_.iterations));
+double ClockEvidence::unreported_ns() const {
+  return std::max(0.0,
+                  (long_.unreported_ns - short_.unreported_ns) / std::max(1, long_.iterations - short_.iterations));
 }
 
 double ClockEvidence::allowed_ns() const {
-  return kUntoldShare * told_ns() + kUntoldNs;
+  return kUnreportedShare * reported_ns() + kUnreportedNs;
 }
 
 std::string ClockEvidence::complaint() const {
@@ -91,12 +92,12 @@ std::string ClockEvidence::complaint() const {
   if (kept_ >= kFewestBlocks && *least_late_ns_ > 0)
     return fmt::format("to keep a result aside took {} after the iteration's clock had stopped: the work is put off",
                        ms(late_of_ns_));
-  if (checked() && untold_ns() > allowed_ns())
+  if (checked() && unreported_ns() > allowed_ns())
     return fmt::format("an iteration took {} longer by the driver's clock than the {} that the level tells",
-                       ms(untold_ns()), ms(told_ns()));
+                       ms(unreported_ns()), ms(reported_ns()));
   if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
     return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
-                       excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.told_ns));
+                       excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.reported_ns));
   return {};
 }
 

@@ -14,8 +14,8 @@ namespace strata::proof {
 // One `measure` request as both saw it. `elapsed_ns`: by the driver, without what both processes waited for a core.
 struct Timed {
   int iterations = 0;
-  double told_ns = 0, elapsed_ns = 0;
-  double untold_ns() const { return elapsed_ns > told_ns ? elapsed_ns - told_ns : 0; }
+  double reported_ns = 0, elapsed_ns = 0;
+  double unreported_ns() const { return elapsed_ns > reported_ns ? elapsed_ns - reported_ns : 0; }
 };
 
 // Why these times cannot be: a latency above its iteration, or a sum above what the driver waited (`waited_ns`, all of
@@ -24,7 +24,7 @@ std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<co
                              double waited_ns);
 
 // Why a sum of told times cannot be; `what` names it. Empty: it can.
-std::string impossible_sum(const std::string& what, double told_ns, double waited_ns);
+std::string impossible_sum(const std::string& what, double reported_ns, double waited_ns);
 
 // Short and long requests without unrecorded iterations; of each kind the least untold time counts, so that what
 // disturbs some requests accuses nobody.
@@ -32,14 +32,14 @@ class ClockEvidence {
  public:
   void add(const Timed& timed, bool is_long);
   // How long it took to keep the checked result of a block aside, after the clock: what a level puts off until somebody
-  // looks is made there. `told_ns`: of an iteration; `bytes`: of the result.
-  void add_kept(double kept_ns, double told_ns, double bytes);
+  // looks is made there. `reported_ns`: of an iteration; `bytes`: of the result.
+  void add_kept(double kept_ns, double reported_ns, double bytes);
   // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
   void add_block(const Timed& timed, int head, double bytes);
 
   bool checked() const { return short_.iterations > 0 && long_.iterations > short_.iterations; }
-  double told_ns() const;    // an iteration as the worker tells it
-  double untold_ns() const;  // what an iteration took beside that, by the driver
+  double reported_ns() const;    // an iteration as the worker tells it
+  double unreported_ns() const;  // what an iteration took beside that, by the driver
   double allowed_ns() const;
   // Empty: nothing speaks against the worker's clock.
   std::string complaint() const;
@@ -47,7 +47,7 @@ class ClockEvidence {
  private:
   struct Least {
     int iterations = 0;
-    double untold_ns = 0, told_ns = 0;  // per request; per iteration
+    double unreported_ns = 0, reported_ns = 0;  // per request; per iteration
   };
   void keep(Least& least, const Timed& timed);
   Least short_, long_;

@@ -38,7 +38,7 @@ class Conduct {
   std::vector<double> beyond_ns_, allowed_ns_, others_ns_;  // of each block
   double processors_ = 0;
   bool too_many_ = false;
-  double told_cpu_ns_ = 0, told_wall_ns_ = 0, told_besides_ns_ = 0;  // of all blocks
+  double reported_cpu_ns_ = 0, reported_wall_ns_ = 0, reported_besides_ns_ = 0;  // of all blocks
   int threads_ = 0;
 };
 

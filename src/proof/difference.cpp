@@ -8,10 +8,10 @@
 
 namespace strata::proof {
 
-Difference difference(const TensorView& actual, const TensorView& wanted, double floor_scale) {
+Difference difference(const TensorView& actual, const TensorView& expected, double floor_scale) {
   Difference out;
   double squares = 0, wanted_squares = 0, largest = 0;
-  in_chunks(actual, wanted, [&](std::size_t first, std::span<const double> a, std::span<const double> w) {
+  in_chunks(actual, expected, [&](std::size_t first, std::span<const double> a, std::span<const double> w) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (!std::isfinite(a[i]) || !std::isfinite(w[i])) {
         const bool alike = (std::isnan(a[i]) && std::isnan(w[i])) || a[i] == w[i];
@@ -25,7 +25,7 @@ Difference difference(const TensorView& actual, const TensorView& wanted, double
       out.magnitude = std::max(out.magnitude, std::abs(w[i]));
     }
   });
-  const double norm = std::sqrt(wanted_squares) + floor_scale * std::sqrt(static_cast<double>(wanted.elements()));
+  const double norm = std::sqrt(wanted_squares) + floor_scale * std::sqrt(static_cast<double>(expected.elements()));
   if (squares > 0) {
     out.error = norm > 0 ? std::sqrt(squares) / norm : infinity;
     out.largest = out.magnitude + floor_scale > 0 ? largest / (out.magnitude + floor_scale) : infinity;

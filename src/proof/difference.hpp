@@ -22,7 +22,7 @@ struct Difference {
 };
 
 // Both tensors must have the same number of elements.
-Difference difference(const TensorView& actual, const TensorView& wanted, double floor_scale);
+Difference difference(const TensorView& actual, const TensorView& expected, double floor_scale);
 
 double norm(const std::vector<double>& values);  // Euclidean
 

@@ -34,17 +34,18 @@ class Judge {
       : reference_(reference), set_(set), tolerance_(tolerance) {}
 
   Finding judge(int index, const OutputSpec& output, const TensorView& actual) const {
-    const TensorView& wanted = *reference_.expected(set_, index, output.name);
+    const TensorView& expected = *reference_.expected(set_, index, output.name);
     if (actual.dtype != output.dtype)
       return unequal(fmt::format("has type {}, where {} is declared", actual.dtype, output.dtype),
                      "output has another type");
     if (actual.shape != output.shape)
       return unequal(fmt::format("has shape {}, where {} is declared", shape_of(actual), fmt::join(output.shape, "x")),
                      "output has another shape");
-    if (!is_floating(output.dtype)) return judge_integers(index, output, actual, wanted);
-    Finding result = judge_floats(index, output, actual, wanted);
+    if (!is_floating(output.dtype)) return judge_integers(index, output, actual, expected);
+    Finding result = judge_floats(index, output, actual, expected);
     if (result.kind != Kind::unequal && !output.tap && output.shape.size() == 2)
-      if (Finding classes = judge_arg_max(index, output, actual, wanted); classes.kind == Kind::unequal) return classes;
+      if (Finding classes = judge_arg_max(index, output, actual, expected); classes.kind == Kind::unequal)
+        return classes;
     return result;
   }
 
@@ -62,10 +63,11 @@ class Judge {
     return out;
   }
 
-  Finding judge_floats(int index, const OutputSpec& output, const TensorView& actual, const TensorView& wanted) const {
-    const Difference d = difference(actual, wanted, reference_.floor_scale(set_));
+  Finding judge_floats(int index, const OutputSpec& output, const TensorView& actual,
+                       const TensorView& expected) const {
+    const Difference d = difference(actual, expected, reference_.floor_scale(set_));
     if (d.non_finite > 0)
-      if (const std::size_t places = strange_non_finite(index, output, actual, wanted); places > 0)
+      if (const std::size_t places = strange_non_finite(index, output, actual, expected); places > 0)
         return unequal(
             fmt::format(
                 "has NaN or Inf at {} places where the reference has not, or the other way round (first at element {})",
@@ -97,16 +99,16 @@ class Judge {
 
   // Places where the finite and the non-finite disagree and no legitimate float32 run agrees with the level either.
   std::size_t strange_non_finite(int index, const OutputSpec& output, const TensorView& actual,
-                                 const TensorView& wanted) const {
+                                 const TensorView& expected) const {
     const auto runs = reference_.legitimate(set_, index, output.name);
     const auto alike = [](double a, double b) {
       return (std::isfinite(a) && std::isfinite(b)) || (std::isnan(a) && std::isnan(b)) || a == b;
     };
     std::size_t places = 0;
-    const auto count = static_cast<std::size_t>(wanted.elements());
+    const auto count = static_cast<std::size_t>(expected.elements());
     for (std::size_t i = 0; i < count; ++i) {
       const double a = value_at(actual, i);
-      if (alike(a, value_at(wanted, i))) continue;
+      if (alike(a, value_at(expected, i))) continue;
       places +=
           std::none_of(runs.begin(), runs.end(), [&](const TensorView* run) { return alike(a, value_at(*run, i)); });
     }
@@ -114,14 +116,15 @@ class Judge {
   }
 
   // Rows of classes: the winner may only change where float64's own margin is within the bound.
-  Finding judge_arg_max(int index, const OutputSpec& output, const TensorView& actual, const TensorView& wanted) const {
+  Finding judge_arg_max(int index, const OutputSpec& output, const TensorView& actual,
+                        const TensorView& expected) const {
     const auto columns = static_cast<std::size_t>(output.shape[1]);
     if (columns < 2) return {};
     const double allowed = limit() * envelope(output).error * magnitude_of(index, output);
     std::vector<double> a(columns), w(columns);
     for (std::int64_t row = 0; row < output.shape[0]; ++row) {
       read_doubles(actual, static_cast<std::size_t>(row) * columns, a);
-      read_doubles(wanted, static_cast<std::size_t>(row) * columns, w);
+      read_doubles(expected, static_cast<std::size_t>(row) * columns, w);
       const auto got = static_cast<std::size_t>(std::max_element(a.begin(), a.end()) - a.begin());
       const auto top = static_cast<std::size_t>(std::max_element(w.begin(), w.end()) - w.begin());
       if (got != top && w[top] - w[got] > allowed)
@@ -133,10 +136,10 @@ class Judge {
   }
 
   Finding judge_integers(int index, const OutputSpec& output, const TensorView& actual,
-                         const TensorView& wanted) const {
+                         const TensorView& expected) const {
     const auto runs = reference_.legitimate(set_, index, output.name);
     std::size_t wrong = 0, first = 0;
-    in_chunks(actual, wanted, [&](std::size_t start, std::span<const double> a, std::span<const double> w) {
+    in_chunks(actual, expected, [&](std::size_t start, std::span<const double> a, std::span<const double> w) {
       for (std::size_t i = 0; i < a.size(); ++i) {
         if (a[i] == w[i] || std::any_of(runs.begin(), runs.end(),
                                         [&](const TensorView* run) { return value_at(*run, start + i) != w[i]; }))
@@ -147,7 +150,7 @@ class Judge {
     });
     if (wrong == 0) return {};
     return unequal(fmt::format("has {} of {} whole numbers wrong, the first at element {}: {} where {} is right", wrong,
-                               wanted.elements(), first, value_at(actual, first), value_at(wanted, first)),
+                               expected.elements(), first, value_at(actual, first), value_at(expected, first)),
                    "whole-number outputs differ");
   }
 
@@ -258,18 +261,18 @@ OutputVerdict check_outputs(const Reference& reference, std::string_view set, co
       if (!tensor)
         return refused(fmt::format("output '{}' of input {} is missing", output.name, index), "an output is missing",
                        output.name);
-      const Finding found = judge.judge(index, output, *tensor);
-      out.worst_ratio = std::max(out.worst_ratio, found.ratio);
-      out.kind = std::max(out.kind, found.kind);
-      if (found.kind != Kind::unequal) continue;
+      const Finding finding = judge.judge(index, output, *tensor);
+      out.worst_ratio = std::max(out.worst_ratio, finding.ratio);
+      out.kind = std::max(out.kind, finding.kind);
+      if (finding.kind != Kind::unequal) continue;
       out.follows_inputs = false;
       Cause cause;
       if (tensor->dtype == output.dtype && tensor->shape == output.shape)
         cause = likely_cause(reference, set, index, output, *tensor, actual, indices);
       out.kind = cause.sentence.empty() ? Kind::unequal : cause.kind;
-      out.reason = fmt::format("output '{}' of input {} {}", output.name, index, found.sentence);
+      out.reason = fmt::format("output '{}' of input {} {}", output.name, index, finding.sentence);
       if (!cause.sentence.empty()) out.reason += fmt::format(": {}", cause.sentence);
-      out.reason_short = cause.brief.empty() ? found.brief : cause.brief;
+      out.reason_short = cause.brief.empty() ? finding.brief : cause.brief;
       const std::string tap = first_differing_tap(reference, set, actual, indices, judge);
       out.first_difference = tap.empty() ? output.name : tap;
       if (!tap.empty()) out.reason += fmt::format("; the first layer that differs is {}", tap);

@@ -83,11 +83,11 @@ bool all_non_finite(const Reference& reference, std::string_view set) {
 double times_bound(const Reference& reference, const std::string& fault) {
   double times = 0;
   for (const OutputSpec& output : reference.outputs()) {
-    const TensorView* wanted = reference.expected("generic1", 0, output.name);
+    const TensorView* expected = reference.expected("generic1", 0, output.name);
     const TensorView* faulty = output.tap ? nullptr : reference.faulty(fault, output.name);
-    if (!wanted || !faulty) continue;
-    if (faulty->shape != wanted->shape) return infinity;
-    const Difference d = difference(*faulty, *wanted, reference.floor_scale("generic1"));
+    if (!expected || !faulty) continue;
+    if (faulty->shape != expected->shape) return infinity;
+    const Difference d = difference(*faulty, *expected, reference.floor_scale("generic1"));
     if (d.non_finite > 0 || (!is_floating(output.dtype) && d.error > 0)) return infinity;
     const Envelope envelope = reference.envelope("generic1", output.name);
     times = std::max({times, d.error / (strict_limit * envelope.error),

@@ -19,9 +19,9 @@ double mean_error(const Reference& reference, std::string_view set, const Output
   double sum = 0;
   for (int index : indices) {
     const TensorView* got = actual.find(fmt::format("{}/{}", index, output.name));
-    const TensorView* wanted = reference.expected(set, index, output.name);
-    if (!got || !wanted || got->shape != wanted->shape) return -1;
-    sum += difference(*got, *wanted, reference.floor_scale(set)).error;
+    const TensorView* expected = reference.expected(set, index, output.name);
+    if (!got || !expected || got->shape != expected->shape) return -1;
+    sum += difference(*got, *expected, reference.floor_scale(set)).error;
   }
   return sum / static_cast<double>(indices.size());
 }
@@ -54,16 +54,16 @@ Accuracy accuracy_of(const Reference& reference, std::string_view set, const Saf
   const OutputSpec& first = reference.outputs().front();
   if (first.tap || !is_floating(first.dtype) || first.shape.size() != 2 || first.shape[1] < 2) return out;
   const auto columns = static_cast<std::size_t>(first.shape[1]);
-  std::vector<double> got(columns), wanted(columns);
+  std::vector<double> got(columns), expected(columns);
   for (int index : indices) {
     const TensorView* a = actual.find(fmt::format("{}/{}", index, first.name));
     const TensorView* w = reference.expected(set, index, first.name);
     if (!a || !w || a->shape != w->shape) continue;
     for (std::int64_t row = 0; row < first.shape[0]; ++row) {
       read_doubles(*a, static_cast<std::size_t>(row) * columns, got);
-      read_doubles(*w, static_cast<std::size_t>(row) * columns, wanted);
+      read_doubles(*w, static_cast<std::size_t>(row) * columns, expected);
       ++out.answers;
-      out.differ += winner(got) != winner(wanted);
+      out.differ += winner(got) != winner(expected);
     }
   }
   return out;

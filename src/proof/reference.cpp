@@ -122,11 +122,11 @@ Result<void> Reference::check_whole() const {
   for (const auto& [set, held] : sets_)
     for (const OutputSpec& output : outputs_) {
       if (output.tap || !is_floating(output.dtype)) continue;
-      const Envelope found = envelope(set, output.name);
-      if (found.error <= widest_envelope && std::isfinite(found.largest)) continue;
+      const Envelope runs = envelope(set, output.name);
+      if (runs.error <= widest_envelope && std::isfinite(runs.largest)) continue;
       return fail(fmt::format("{}: eager's own runs are off the reference by {:.2g} times the size of output '{}' (set "
                               "{}; at most {:.0f} can be told from noise)",
-                              folder.string(), found.error, output.name, set, widest_envelope),
+                              folder.string(), runs.error, output.name, set, widest_envelope),
                   "capture it anew with --fresh; if that does not help, the network's outputs are noise, with which "
                   "nothing can be proven");
     }
@@ -197,11 +197,11 @@ const TensorView* Reference::expected(std::string_view set, int index, std::stri
 std::vector<const TensorView*> Reference::legitimate(std::string_view set, int index, std::string_view output) const {
   std::vector<const TensorView*> out;
   const Set* weight_set = set_of(set);
-  const TensorView* wanted = expected(set, index, output);
-  if (!weight_set || !wanted) return out;
+  const TensorView* truth = expected(set, index, output);
+  if (!weight_set || !truth) return out;
   for (const std::string& variant : weight_set->variants) {
     const TensorView* run = weight_set->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
-    if (run && run->shape == wanted->shape) out.push_back(run);
+    if (run && run->shape == truth->shape) out.push_back(run);
   }
   return out;
 }
@@ -263,8 +263,8 @@ double Reference::least_error(std::string_view set, std::string_view output) con
     double sum = 0;
     for (int index : weight_set->indices) {
       const TensorView* run = weight_set->envelope->find(fmt::format("{}/{}/{}", variant, index, output));
-      const TensorView* wanted = expected(set, index, output);
-      if (run && wanted && run->shape == wanted->shape) sum += difference(*run, *wanted, floor_scale(set)).error;
+      const TensorView* truth = expected(set, index, output);
+      if (run && truth && run->shape == truth->shape) sum += difference(*run, *truth, floor_scale(set)).error;
     }
     const double mean = sum / static_cast<double>(weight_set->indices.size());
     least = least > 0 ? std::min(least, mean) : mean;

@@ -20,19 +20,19 @@ struct Fit {
 };
 class Sums {
  public:
-  void add(double actual, double wanted) {
-    cross_ += actual * wanted;
-    wanted_ += wanted * wanted;
+  void add(double actual, double expected) {
+    cross_ += actual * expected;
+    expected_squares_ += expected * expected;
     actual_ += actual * actual;
   }
   Fit fit() const {
-    if (!(wanted_ > 0) || !(actual_ > 0)) return {};
-    const double factor = cross_ / wanted_;
+    if (!(expected_squares_ > 0) || !(actual_ > 0)) return {};
+    const double factor = cross_ / expected_squares_;
     return {factor, std::sqrt(std::max(0.0, actual_ - factor * cross_) / actual_)};
   }
 
  private:
-  double cross_ = 0, wanted_ = 0, actual_ = 0;
+  double cross_ = 0, expected_squares_ = 0, actual_ = 0;
 };
 
 class Causes {
@@ -61,9 +61,9 @@ class Causes {
   }
   const TensorView* gradient(const std::string& parameter) const { return after_.find("momentum:" + parameter); }
   template <class Visit>
-  void in_pairs(const TensorView* actual, const TensorView* wanted, Visit visit) const {
-    if (!actual || !wanted || actual->elements() != wanted->elements()) return;
-    in_chunks(*actual, *wanted, [&](std::size_t, std::span<const double> a, std::span<const double> w) {
+  void in_pairs(const TensorView* actual, const TensorView* expected, Visit visit) const {
+    if (!actual || !expected || actual->elements() != expected->elements()) return;
+    in_chunks(*actual, *expected, [&](std::size_t, std::span<const double> a, std::span<const double> w) {
       for (std::size_t i = 0; i < a.size(); ++i) visit(a[i], w[i]);
     });
   }
@@ -102,13 +102,13 @@ class Causes {
     const auto right = to_doubles(*labels);
     const auto batch = static_cast<double>(right.size());
     for (auto name = reference_.parameters().rbegin(); name != reference_.parameters().rend(); ++name) {
-      const TensorView *got = gradient(*name), *wanted = reference_.expected(set_, "grad:" + *name);
-      if (!got || !wanted || wanted->shape.size() != 1 || got->shape != wanted->shape || !name->ends_with("bias"))
+      const TensorView *got = gradient(*name), *expected = reference_.expected(set_, "grad:" + *name);
+      if (!got || !expected || expected->shape.size() != 1 || got->shape != expected->shape || !name->ends_with("bias"))
         continue;
-      const auto classes = static_cast<std::size_t>(wanted->shape[0]);
+      const auto classes = static_cast<std::size_t>(expected->shape[0]);
       if (std::any_of(right.begin(), right.end(), [&](double l) { return l >= static_cast<double>(classes); }))
         return {};
-      const auto a = to_doubles(*got), w = to_doubles(*wanted);
+      const auto a = to_doubles(*got), w = to_doubles(*expected);
       const auto fits = [&](const std::vector<double>& other) {
         std::vector<double> change(classes, 0.0);
         for (std::size_t i = 0; i < right.size(); ++i) {
@@ -167,11 +167,11 @@ class Causes {
   StepCause decayed() const {
     Sums sums;
     for (const auto& parameter : failing_with("grad:")) {
-      const TensorView *g = gradient(parameter), *wanted = reference_.expected(set_, "grad:" + parameter),
+      const TensorView *g = gradient(parameter), *expected = reference_.expected(set_, "grad:" + parameter),
                        *weight = reference_.weight(set_, parameter);
-      if (!g || !wanted || !weight || g->elements() != wanted->elements() || g->elements() != weight->elements())
+      if (!g || !expected || !weight || g->elements() != expected->elements() || g->elements() != weight->elements())
         continue;
-      const auto a = to_doubles(*g), w = to_doubles(*wanted), held = to_doubles(*weight);
+      const auto a = to_doubles(*g), w = to_doubles(*expected), held = to_doubles(*weight);
       for (std::size_t i = 0; i < a.size(); ++i) sums.add(a[i] - w[i], held[i]);
     }
     const Fit fit = sums.fit();
@@ -199,12 +199,12 @@ class Causes {
     if (failing.empty() || !failing_with("grad:").empty()) return {};
     Sums moves;
     for (const auto& buffer : failing) {
-      const TensorView *now = after_.find("weight:" + buffer), *wanted = reference_.expected(set_, "stat:" + buffer),
+      const TensorView *now = after_.find("weight:" + buffer), *expected = reference_.expected(set_, "stat:" + buffer),
                        *before = reference_.weight(set_, buffer);
-      if (!now || !wanted || !before || now->elements() != wanted->elements() ||
-          before->elements() != wanted->elements())
+      if (!now || !expected || !before || now->elements() != expected->elements() ||
+          before->elements() != expected->elements())
         return {};
-      const auto a = to_doubles(*now), w = to_doubles(*wanted), b = to_doubles(*before);
+      const auto a = to_doubles(*now), w = to_doubles(*expected), b = to_doubles(*before);
       for (std::size_t i = 0; i < a.size(); ++i) moves.add(a[i] - b[i], w[i] - b[i]);
     }
     const bool variances =
@@ -224,11 +224,11 @@ class Causes {
   // n if the buffer was moved towards the variance over n instead of n - 1 with this momentum; 0 otherwise.
   double biased_over(const std::string& buffer, double momentum) const {
     const auto now = to_doubles(*after_.find("weight:" + buffer)),
-               wanted = to_doubles(*reference_.expected(set_, "stat:" + buffer)),
+               expected = to_doubles(*reference_.expected(set_, "stat:" + buffer)),
                before = to_doubles(*reference_.weight(set_, buffer));
     Sums sums;
     for (std::size_t i = 0; i < now.size(); ++i)
-      sums.add(now[i] - (1 - momentum) * before[i], wanted[i] - (1 - momentum) * before[i]);
+      sums.add(now[i] - (1 - momentum) * before[i], expected[i] - (1 - momentum) * before[i]);
     const Fit fit = sums.fit();
     return fit.left < 1e-4 && fit.factor < 1 && fit.factor > 0.4 ? 1 / (1 - fit.factor) : 0;
   }

@@ -37,17 +37,17 @@ std::optional<OutputVerdict> check_dropout(const std::vector<double>& eager, con
   for (const double loss : level)
     if (!std::isfinite(loss))
       return not_equal("a loss with dropout is not finite", "loss with dropout is not finite", "dropout");
-  const Moments wanted = moments_of(eager), got = moments_of(level);
-  if (std::sqrt(wanted.variance) <= rounding) return std::nullopt;
-  if (got.repeats > wanted.repeats + 0.25)
+  const Moments expected = moments_of(eager), got = moments_of(level);
+  if (std::sqrt(expected.variance) <= rounding) return std::nullopt;
+  if (got.repeats > expected.repeats + 0.25)
     return not_equal(
         fmt::format("with dropout, {:.0f}% of consecutive losses are equal where eager's are in {:.0f}%: {}",
-                    100 * got.repeats, 100 * wanted.repeats,
+                    100 * got.repeats, 100 * expected.repeats,
                     got.variance == 0 ? "dropout is not applied" : "masks are drawn once and kept"),
         got.variance == 0 ? "dropout is not applied" : "dropout masks are reused", "dropout");
-  const double factor = std::sqrt(got.variance / wanted.variance);
-  const double apart = std::max(0.0, std::abs(got.mean - wanted.mean) - rounding);
-  const double z = apart / std::sqrt(wanted.variance / static_cast<double>(eager.size()) +
+  const double factor = std::sqrt(got.variance / expected.variance);
+  const double apart = std::max(0.0, std::abs(got.mean - expected.mean) - rounding);
+  const double z = apart / std::sqrt(expected.variance / static_cast<double>(eager.size()) +
                                      got.variance / static_cast<double>(level.size()));
   if (!(factor < 2 && factor > 0.5))
     return not_equal(fmt::format("with dropout the losses scatter {:.3g} times as much as eager's (allowed: 0.5 to 2): "
@@ -57,7 +57,7 @@ std::optional<OutputVerdict> check_dropout(const std::vector<double>& eager, con
   if (!(z < 4))
     return not_equal(fmt::format("with dropout the mean loss is {:.5g} where eager's is {:.5g} (z = {:.1f}, allowed "
                                  "4): another probability, or kept values are not scaled",
-                                 got.mean, wanted.mean, z),
+                                 got.mean, expected.mean, z),
                      "mean loss under dropout differs", "dropout");
   out.worst_ratio = z / 4;
   return out;
@@ -71,11 +71,11 @@ std::optional<OutputVerdict> check_variances(const TrainReference::Variances& ea
     const auto it = level.find(parameter);
     if (own.size() < 2 || it == level.end() || it->second.size() < 2)
       return not_equal("there are too few gradients with dropout to compare", "too few gradients with dropout");
-    const Moments wanted = moments_of(own), got = moments_of(it->second);
+    const Moments expected = moments_of(own), got = moments_of(it->second);
     if (!std::isfinite(got.mean) || !std::isfinite(got.variance))
       return not_equal(fmt::format("the gradient of {} with dropout is not finite", parameter),
                        "gradient with dropout is not finite", "dropout");
-    if (!(wanted.mean > 0)) continue;
+    if (!(expected.mean > 0)) continue;
     if (!(got.mean > 0))
       return not_equal(fmt::format("with dropout the gradients of {} do not differ from step to step: dropout is not "
                                    "applied, or masks are drawn once and kept",
@@ -84,11 +84,11 @@ std::optional<OutputVerdict> check_variances(const TrainReference::Variances& ea
     const auto part = [](const Moments& of, std::size_t n) {
       return of.variance / (of.mean * of.mean) / static_cast<double>(n);
     };
-    const double a = part(wanted, own.size()), b = part(got, it->second.size());
+    const double a = part(expected, own.size()), b = part(got, it->second.size());
     const double df =
         (a + b) * (a + b) /
         (a * a / static_cast<double>(own.size() - 1) + b * b / static_cast<double>(it->second.size() - 1));
-    const double t = std::log(got.mean / wanted.mean) / std::sqrt(a + b);
+    const double t = std::log(got.mean / expected.mean) / std::sqrt(a + b);
     const double allowed =
         stats::student_t_quantile(1 - false_alarms / 2 / static_cast<double>(eager.size()), std::max(1.0, df));
     out.worst_ratio = std::max(out.worst_ratio, std::abs(t) / allowed);
@@ -96,7 +96,7 @@ std::optional<OutputVerdict> check_variances(const TrainReference::Variances& ea
       return not_equal(
           fmt::format("with dropout the gradient of {} scatters {:.3g} times as much (in variance) as eager's ({:.1f} "
                       "standard errors, allowed {:.1f}): another probability, or kept values are not scaled",
-                      parameter, got.mean / wanted.mean, t, allowed),
+                      parameter, got.mean / expected.mean, t, allowed),
           "dropout has another probability", "dropout");
   }
   return out;

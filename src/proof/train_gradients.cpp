@@ -18,9 +18,10 @@ namespace {
 constexpr double floor_share =
     0.01;  // of the root mean square of all gradients: tensors whose true gradient is zero are rounding only
 
-double error_of(const TensorView* actual, const TensorView* wanted, double floor) {
-  if (!actual || !wanted || actual->elements() != wanted->elements() || !is_floating(actual->dtype)) return infinity;
-  const Difference d = difference(*actual, *wanted, floor);
+double error_of(const TensorView* actual, const TensorView* expected, double floor) {
+  if (!actual || !expected || actual->elements() != expected->elements() || !is_floating(actual->dtype))
+    return infinity;
+  const Difference d = difference(*actual, *expected, floor);
   return d.non_finite > 0 ? infinity : d.error;
 }
 
@@ -159,14 +160,14 @@ OutputVerdict check_losses(const TrainReference& reference, const SafeTensors& l
   OutputVerdict out;
   const double envelope = reference.envelope("probe1", "loss") + tolerance.own_spread;
   for (int i = 0; i < reference.ring(); ++i) {
-    const TensorView *wanted = reference.loss(i), *got = losses.find(fmt::format("{}/loss", i));
-    const double ratio = error_of(got, wanted, 0) / envelope;
+    const TensorView *expected = reference.loss(i), *got = losses.find(fmt::format("{}/loss", i));
+    const double ratio = error_of(got, expected, 0) / envelope;
     out.worst_ratio = std::max(out.worst_ratio, ratio);
     if (ratio <= limit) continue;
     auto verdict = not_equal(
         fmt::format("the loss of input {} is {} where {:.7g} is due: inputs or labels of the ring are not those given",
                     i, got && got->elements() == 1 ? fmt::format("{:.7g}", value_at(*got, 0)) : "missing",
-                    value_at(*wanted, 0)),
+                    value_at(*expected, 0)),
         "loss follows other data", "loss");
     verdict.worst_ratio = ratio;
     return verdict;

@@ -35,9 +35,9 @@ class GroupView {
   GroupView(const store::Run& run, const Json& cases, Group group)
       : run_(run), cases_(cases), group_(std::move(group)) {
     if (!group_.strict) return;
-    const auto& one = run_.cases[*group_.strict];
-    for (const auto& row : one.rows)
-      if (row.name() == one.reference_level && row.state == "measured") reference_ = &row;
+    const auto& strict_case = run_.cases[*group_.strict];
+    for (const auto& row : strict_case.rows)
+      if (row.name() == strict_case.reference_level && row.state == "measured") reference_ = &row;
   }
 
   Json build() const {
@@ -70,13 +70,13 @@ class GroupView {
   }
 
   Json point(std::size_t index, const store::Row& row, const Json& view) const {
-    const auto& one = run_.cases[index];
+    const auto& strict_case = run_.cases[index];
     const auto field = [&](const char* name) { return at(row.info, std::string("accuracy.") + name); };
-    return {{"case", one.id},
+    return {{"case", strict_case.id},
             {"level", row.level},
             {"variant", row.variant},
             {"environment", environment_json(row)},
-            {"precision", name_of(one.question.precision)},
+            {"precision", name_of(strict_case.question.precision)},
             {"reference", &row == reference_},
             {"time_ms", time_of(view)},
             {"reliable", is_reliable(index)},

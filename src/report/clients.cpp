@@ -69,10 +69,10 @@ Cells ClientColumns::cells(const Json& row) const {
   Cells out;
   for (const auto& [clients, as] : points) {
     const Json none;
-    const Json* found = &none;
+    const Json* match = &none;
     for (const auto& point : list(row, "clients.points"))
-      if (number(point, "clients") == clients && text(point, "as") == as) found = &point;
-    for (const auto& [title, path] : kColumns) out.push_back(text(*found, path));
+      if (number(point, "clients") == clients && text(point, "as") == as) match = &point;
+    for (const auto& [title, path] : kColumns) out.push_back(text(*match, path));
   }
   return out;
 }
@@ -82,8 +82,9 @@ ClientColumns client_columns(const Json& run) {
   for (const auto& one_case : list(run, "cases"))
     for (const auto& row : list(one_case, "rows"))
       for (const auto& point : list(row, "clients.points")) {
-        const std::pair one(number(point, "clients").value_or(1), text(point, "as"));
-        if (std::find(out.points.begin(), out.points.end(), one) == out.points.end()) out.points.push_back(one);
+        const std::pair point_id(number(point, "clients").value_or(1), text(point, "as"));
+        if (std::find(out.points.begin(), out.points.end(), point_id) == out.points.end())
+          out.points.push_back(point_id);
       }
   for (const auto& [clients, as] : out.points)
     for (const auto& [title, path] : kColumns)

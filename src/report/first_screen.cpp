@@ -255,10 +255,10 @@ std::string verdict_words(std::string_view verdict) {
 
 FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs) {
   FirstScreen screen;
-  const Json said = at(one_case, "headline").is_object() ? at(one_case, "headline") : headline(one_case);
+  const Json summary = at(one_case, "headline").is_object() ? at(one_case, "headline") : headline(one_case);
   screen.id = text(one_case, "id");
-  screen.verdict = text(said, "verdict");
-  screen.sentence = text(said, "sentence");
+  screen.verdict = text(summary, "verdict");
+  screen.sentence = text(summary, "sentence");
   screen.what = what_was_run(run, one_case, glyphs);
   for (const Json* row : sorted_rows(one_case)) {
     if (!is_measured(*row)) {
@@ -267,7 +267,7 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
     }
     screen.levels.push_back(level_line(*row, glyphs));
     auto& line = screen.levels.back();
-    line.recommended = screen.verdict == "move" && line.name == text(said, "level");
+    line.recommended = screen.verdict == "move" && line.name == text(summary, "level");
     screen.has_tuned = screen.has_tuned || !line.tuned.empty();
     screen.has_device_memory = screen.has_device_memory || number(*row, "memory.device_peak_bytes").has_value();
   }

@@ -185,12 +185,13 @@ std::string program_text(const Program& program, const std::string& title, const
 }
 
 std::string repeated_text(const Program& program) {
-  const auto found = repeated_in(program);
-  const auto share = found.flops == 0 ? 0 : static_cast<double>(found.flops_again) / static_cast<double>(found.flops);
+  const auto repeats = repeated_in(program);
+  const auto share =
+      repeats.flops == 0 ? 0 : static_cast<double>(repeats.flops_again) / static_cast<double>(repeats.flops);
   return fmt::format(
       "{} of {} steps of the forward phase are repeated in the backward phase: {}FLOPs, {} of the "
       "forward phase's",
-      found.again, found.steps, scaled(static_cast<double>(found.flops_again)), percent(100 * share));
+      repeats.again, repeats.steps, scaled(static_cast<double>(repeats.flops_again)), percent(100 * share));
 }
 
 Json program_json(const Program& program, const std::string& title, const std::string& pass) {

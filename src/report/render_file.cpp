@@ -21,8 +21,8 @@ constexpr const char* kSchema = "strata.run/1";
 std::string csv_of_all(const std::vector<Json>& runs) {
   std::string out;
   for (const auto& run : runs) {
-    auto one = csv(run);
-    out += out.empty() ? one : one.substr(one.find('\n') + 1);  // one header line for all
+    auto rendered = csv(run);
+    out += out.empty() ? rendered : rendered.substr(rendered.find('\n') + 1);  // one header line for all
   }
   return out;
 }
@@ -73,17 +73,17 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
     return (runs.size() == 1 ? runs[0] : Json(runs)).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   std::string out;
   for (const auto& run : runs) {
-    std::string one;
+    std::string rendered;
     if (format == "text")
-      one = terminal(run, style);
+      rendered = terminal(run, style);
     else if (format == "ledger")
-      one = terminal_ledger(run, style);
+      rendered = terminal_ledger(run, style);
     else if (format == "certificate")
-      one = terminal_certificate(run, style);
+      rendered = terminal_certificate(run, style);
     else
       return fail(fmt::format("no format \"{}\"", format), "choose text, ledger, certificate, html, md, csv or json",
                   Exit::usage);
-    out += (out.empty() ? "" : "\n") + one;
+    out += (out.empty() ? "" : "\n") + rendered;
   }
   return out;
 }

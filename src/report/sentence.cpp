@@ -187,18 +187,18 @@ Json no_data(const Json& one_case, const Json* reference, const Others& others) 
 }
 
 // How a level in one environment stands to itself in another, before anything else. Not where nothing can be compared.
-std::string across_words(const Json& one_case, const Json& said) {
-  const auto words = text(said, "verdict") == "not_reliable" ? "" : across_sentence(one_case);
+std::string across_words(const Json& one_case, const Json& judgement) {
+  const auto words = text(judgement, "verdict") == "not_reliable" ? "" : across_sentence(one_case);
   return words.empty() ? "" : words + " ";
 }
 
 // "eager has no number (unequal: ...); compared with libtorch instead. "
 std::string instead_words(const Json& one_case) {
-  const Json& wanted = at(one_case, "reference_instead_of");
-  if (!wanted.is_object()) return "";
-  const auto state = spaced(text(wanted, "state"));
-  const auto reason = text(wanted, "reason");
-  return fmt::format("{} has no number ({}{}); compared with {} instead. ", text(wanted, "level"), state,
+  const Json& original = at(one_case, "reference_instead_of");
+  if (!original.is_object()) return "";
+  const auto state = spaced(text(original, "state"));
+  const auto reason = text(original, "reason");
+  return fmt::format("{} has no number ({}{}); compared with {} instead. ", text(original, "level"), state,
                      reason.empty() ? "" : ": " + first_sentence(reason), text(one_case, "reference_level"));
 }
 
@@ -238,9 +238,9 @@ Json judge(const Json& one_case) {
 }  // namespace
 
 Json headline(const Json& one_case) {
-  Json said = judge(one_case);
-  said["sentence"] = across_words(one_case, said) + instead_words(one_case) + said.value("sentence", "");
-  return said;
+  Json judgement = judge(one_case);
+  judgement["sentence"] = across_words(one_case, judgement) + instead_words(one_case) + judgement.value("sentence", "");
+  return judgement;
 }
 
 std::string brief_verdict(const Json& one_case) {
@@ -267,10 +267,10 @@ Json tuned_headline(const Json& one_case) {
     kept["break_even"] = at(row, "tuned.break_even");
     if (flag(kept, "reference")) best["reference_level"] = level_name(row);
   }
-  Json said = judge(best);
-  said["sentence"] =
-      across_words(one_case, said) + instead_words(one_case) + "Tuned against tuned: " + said.value("sentence", "");
-  return said;
+  Json judgement = judge(best);
+  judgement["sentence"] = across_words(one_case, judgement) + instead_words(one_case) +
+                          "Tuned against tuned: " + judgement.value("sentence", "");
+  return judgement;
 }
 
 }  // namespace strata::report

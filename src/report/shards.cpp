@@ -18,8 +18,8 @@ namespace {
 std::vector<std::string> missing_shards(const store::Run& run) {
   std::set<int> there;
   int count = 0;
-  for (const auto& one : list(run.settings, "joined.shards"))
-    if (const auto shard = cluster::read_shard(text(one, "shard"))) {
+  for (const auto& entry : list(run.settings, "joined.shards"))
+    if (const auto shard = cluster::read_shard(text(entry, "shard"))) {
       there.insert(shard->number);
       count = std::max(count, shard->count);
     }
@@ -76,7 +76,7 @@ document::Table peaks_table(const store::Run& run) {
   return table;
 }
 
-document::Text said(const std::string& sentence) {
+document::Text paragraph(const std::string& sentence) {
   return {sentence, document::Text::Kind::warning};
 }
 
@@ -104,13 +104,13 @@ std::optional<document::Section> shards_section(const store::Run& run) {
   }
   document::Section section{.id = "shards", .title = "Shards"};
   if (const auto missing = missing_shards(run); !missing.empty())
-    section.items.push_back(said(fmt::format("This store has no run of shard {}.", fmt::join(missing, ", "))));
+    section.items.push_back(paragraph(fmt::format("This store has no run of shard {}.", fmt::join(missing, ", "))));
   for (const auto& note : list(run.settings, "joined.notes"))
-    if (note.is_string()) section.items.push_back(said(note.get<std::string>() + "."));
+    if (note.is_string()) section.items.push_back(paragraph(note.get<std::string>() + "."));
   if (values_of(run, "cpu").size() > 1)
-    section.items.push_back(
-        said("The shards ran on machines of several kinds. Levels of one point shared a machine, so that speedups and "
-             "who is the fastest hold; times of points on different machines say nothing of each other."));
+    section.items.push_back(paragraph(
+        "The shards ran on machines of several kinds. Levels of one point shared a machine, so that speedups and "
+        "who is the fastest hold; times of points on different machines say nothing of each other."));
   section.items.push_back(std::move(table));
   if (values_of(run, "node").size() > 1)
     if (auto peaks = peaks_table(run); !peaks.rows.empty()) section.items.push_back(std::move(peaks));

@@ -33,9 +33,9 @@ Point from_turns(const Json& row, const store::Row& stored, const plan::Slo& slo
     if (block.instance == 0)
       for (const auto ns : block.wall_ns) by_restart[block.restart].push_back(static_cast<double>(ns) * 1e-6);
   std::vector<std::vector<double>> ms;
-  for (auto& [restart, one] : by_restart) {
-    samples += one.size();
-    ms.push_back(std::move(one));
+  for (auto& [restart, times] : by_restart) {
+    samples += times.size();
+    ms.push_back(std::move(times));
   }
   return {
       .load = {number(row, "throughput_per_s").value_or(0), stats::quantile_over_repetitions(ms, slo.quantile, sigma)},
@@ -157,13 +157,13 @@ void add_slo(const store::Run& run, Json& cases) {
   }
   for (const auto& [network, owner] : first) {
     Json levels = Json::array();
-    std::vector<std::string> told;
+    std::vector<std::string> named;
     for (std::size_t c = owner; c < cases.size(); ++c)  // a level may have a number in a later case only
       for (const Json* row : sorted_rows(cases[c])) {
         const auto it = points.find({owner, level_name(*row)});
-        if (it == points.end() || std::find(told.begin(), told.end(), level_name(*row)) != told.end()) continue;
-        told.push_back(level_name(*row));
-        if (auto one = level_json(*row, it->second, *slo); one.is_object()) levels.push_back(std::move(one));
+        if (it == points.end() || std::find(named.begin(), named.end(), level_name(*row)) != named.end()) continue;
+        named.push_back(level_name(*row));
+        if (auto level = level_json(*row, it->second, *slo); level.is_object()) levels.push_back(std::move(level));
       }
     cases[owner]["slo"] = {{"quantile", slo->name},
                            {"limit_ms", slo->limit_ms},

@@ -85,8 +85,8 @@ std::string suite_summary(const store::Run& run) {
   for (const auto& entry : entries) {
     const auto state = text(entry, "state");
     ++states[state.empty() ? "not run yet" : state];
-    const auto one = number(entry, "predicted_s"), other = number(entry, "took_s");
-    if (one && other && state == "done") predicted += *one, took += *other;
+    const auto predicted_s = number(entry, "predicted_s"), took_s = number(entry, "took_s");
+    if (predicted_s && took_s && state == "done") predicted += *predicted_s, took += *took_s;
   }
   std::vector<std::string> words;
   for (const auto& [state, count] : states) words.push_back(fmt::format("{} {}", count, state));

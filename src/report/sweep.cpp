@@ -44,7 +44,7 @@ document::Section everything(const Grid& grid) {
       const auto it = cell.levels.find(name);
       if (it == cell.levels.end()) continue;
       const auto& level = it->second;
-      std::vector<document::Cell> row{cell.one->id};
+      std::vector<document::Cell> row{cell.run_case->id};
       for (const auto& value : cell.at) row.emplace_back(value);
       row.emplace_back(name);
       row.emplace_back(level.state);

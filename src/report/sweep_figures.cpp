@@ -211,8 +211,8 @@ std::vector<document::HeatMap> sweep_winners(const Grid& grid, const SweepLayout
         const auto* cell = layout.cell_at(combination, r, c);
         map.labels[r][c] = cell ? best_words(*cell) : "not reached";
         if (!cell || cell->best.size() != 1) continue;
-        const auto found = std::find(names.begin(), names.end(), cell->best.front());
-        map.values[r][c] = static_cast<double>(found - names.begin());
+        const auto position = std::find(names.begin(), names.end(), cell->best.front());
+        map.values[r][c] = static_cast<double>(position - names.begin());
       }
     map.note =
         "A field has a colour where every other level is excluded as the fastest, with 99% for all comparisons of the "

@@ -120,7 +120,7 @@ document::Section sweep_meters(const analysis::Grid& grid) {
       const auto* level = level_in(&cell, name);
       if (!level || level->state != "measured") continue;
       shown.emplace_back(&cell, level);
-      std::vector<document::Cell> row{cell.one ? cell.one->id : std::string()};
+      std::vector<document::Cell> row{cell.run_case ? cell.run_case->id : std::string()};
       for (const auto& value : cell.at) row.emplace_back(value);
       row.emplace_back(name);
       table.rows.push_back(std::move(row));

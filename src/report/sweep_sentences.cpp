@@ -32,17 +32,17 @@ std::string listed(const std::vector<std::string>& words) {
 
 // Of one level, "" where it is nowhere alone the fastest.
 std::string fastest_words(const Grid& grid, const analysis::Standing& standing, const std::vector<Stretch>& stretches,
-                          std::size_t told) {
+                          std::size_t decided) {
   const auto& level = standing.level;
   if (standing.alone == 0) return {};
-  if (standing.alone == told) return fmt::format("{} is the fastest in every one of {} points", level, told);
+  if (standing.alone == decided) return fmt::format("{} is the fastest in every one of {} points", level, decided);
   const auto more = standing.open > 0 ? fmt::format(" and may be in {} more", standing.open) : std::string();
   std::vector<std::string> words;
   for (const auto& stretch : stretches)
     if (stretch.level == level && stretch.axis) words.push_back(stretch_words(grid, stretch));
-  if (words.empty()) return fmt::format("{} is the fastest in {} of {} points{}", level, standing.alone, told, more);
+  if (words.empty()) return fmt::format("{} is the fastest in {} of {} points{}", level, standing.alone, decided, more);
   return fmt::format("{} is the fastest at every point {} ({} of {} points{})", level, listed(words), standing.alone,
-                     told, more);
+                     decided, more);
 }
 
 // "size 64, mode infer": the line of a crossing; "" where the grid has one axis.
@@ -101,16 +101,17 @@ document::Number count_of(std::size_t value) {
 }  // namespace
 
 std::string sweep_summary(const Grid& grid) {
-  const auto told = static_cast<std::size_t>(
+  const auto decided = static_cast<std::size_t>(
       std::count_if(grid.cells.begin(), grid.cells.end(), [](const auto& cell) { return !cell.best.empty(); }));
-  if (told == 0) return "No point has a result that can be told.";
+  if (decided == 0) return "No point has a result that can be told.";
   const auto standings = analysis::standings_of(grid);
   const auto stretches = analysis::stretches_of(grid);
   std::vector<std::string> sentences;
   for (const auto& standing : standings)
-    if (auto words = fastest_words(grid, standing, stretches, told); !words.empty())
+    if (auto words = fastest_words(grid, standing, stretches, decided); !words.empty())
       sentences.push_back(std::move(words));
-  if (sentences.empty()) sentences.push_back(fmt::format("in none of {} points is one level alone the fastest", told));
+  if (sentences.empty())
+    sentences.push_back(fmt::format("in none of {} points is one level alone the fastest", decided));
   for (auto& sentence : crossing_sentences(grid)) sentences.push_back(std::move(sentence));
   for (const auto& standing : standings)
     if (standing.level == grid.reference && standing.points > 0 && standings.size() > 1)

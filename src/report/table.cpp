@@ -88,14 +88,14 @@ std::string text_table(const Cells& header, const std::vector<Cells>& rows) {
   }
   std::string out;
   const auto line = [&](const Cells& row) {
-    std::string one;
+    std::string row_json;
     for (std::size_t c = 0; c < header.size(); ++c) {
       const auto value = printable(cell(row, c));
       const std::string space(widths[c] - width_of(value), ' ');
-      one += (c ? "  " : "") + (right[c] ? space + value : value + space);
+      row_json += (c ? "  " : "") + (right[c] ? space + value : value + space);
     }
-    one.erase(one.find_last_not_of(' ') + 1);
-    out += one + "\n";
+    row_json.erase(row_json.find_last_not_of(' ') + 1);
+    out += row_json + "\n";
   };
   line(header);
   for (const auto& row : rows) line(row);
@@ -105,9 +105,9 @@ std::string text_table(const Cells& header, const std::vector<Cells>& rows) {
 std::string json_table(const Cells& header, const std::vector<Cells>& rows) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& row : rows) {
-    auto one = nlohmann::ordered_json::object();
-    for (std::size_t c = 0; c < header.size(); ++c) one[header[c]] = cell(row, c);
-    all.push_back(std::move(one));
+    auto row_json = nlohmann::ordered_json::object();
+    for (std::size_t c = 0; c < header.size(); ++c) row_json[header[c]] = cell(row, c);
+    all.push_back(std::move(row_json));
   }
   return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -316,11 +316,11 @@ std::vector<document::Section> sections_of(const std::vector<Level>& levels, con
 }
 
 std::string summary_of(const SchemeTraining& training, const store::Run& run) {
-  const auto& one = *training.asked;
-  auto text = summary(training.levels, one);
-  if (const auto compared = learners_of(training.levels, one))
-    text +=
-        verdict_words(compared->first, compared->second, margins_of(run), number(one.trust, "test_images").value_or(0));
+  const auto& request = *training.asked;
+  auto text = summary(training.levels, request);
+  if (const auto compared = learners_of(training.levels, request))
+    text += verdict_words(compared->first, compared->second, margins_of(run),
+                          number(request.trust, "test_images").value_or(0));
   return text;
 }
 

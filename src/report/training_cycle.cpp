@@ -51,9 +51,9 @@ document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
   document::Table table{.id = "life_cycle",
                         .title = "From code to test",
                         .columns = {{.id = "level", .title = "level", .align = document::Align::left},
-                                    {.id = "lines", .title = "lines to keep"}}};
+                                    {.id = "lines", .title = "maintained lines"}}};
   for (const auto& step : kCycleSteps) table.columns.push_back({.id = step.id, .title = step.title});
-  table.columns.push_back({.id = "shipped", .title = "to ship"});
+  table.columns.push_back({.id = "deployment_size", .title = "deployment size"});
   for (const auto& level : levels) {
     if (!level.measured()) continue;
     std::vector<Cell> row{level.row->name(), count_cell(number(level.row->info, "lines.total"), Format::count)};

@@ -24,17 +24,17 @@ std::optional<SignalFate> fate_of(const SchemeTraining& training, const TrainedL
                                analysis::above_chance(*commonest, *images));
 }
 
-std::string outcome_words(const SignalFate& found) {
-  const auto word = std::string(to_string(found.fate));
-  return found.learned > 0 && found.learned < found.repeats
-             ? fmt::format("{} (learns in {} of {} repeats)", word, found.learned, found.repeats)
+std::string outcome_words(const SignalFate& signal) {
+  const auto word = std::string(to_string(signal.fate));
+  return signal.learned > 0 && signal.learned < signal.repeats
+             ? fmt::format("{} (learns in {} of {} repeats)", word, signal.learned, signal.repeats)
              : word;
 }
 
-document::Cell map_cell(const TrainedLevel& level, const std::optional<SignalFate>& found) {
-  if (!found) return document::Absent{level.measured() ? "no epoch" : level.state};
-  if (!found->accuracy) return outcome_words(*found);
-  return fmt::format("{}: {:.1f}%", outcome_words(*found), 100 * *found->accuracy);
+document::Cell map_cell(const TrainedLevel& level, const std::optional<SignalFate>& signal) {
+  if (!signal) return document::Absent{level.measured() ? "no epoch" : level.state};
+  if (!signal->accuracy) return outcome_words(*signal);
+  return fmt::format("{}: {:.1f}%", outcome_words(*signal), 100 * *signal->accuracy);
 }
 
 std::vector<std::string> level_names(const std::vector<SchemeTraining>& trainings) {

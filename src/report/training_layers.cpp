@@ -31,7 +31,7 @@ document::HeatMap map_of(const char* id, const char* title, const std::string& l
     map.columns.push_back(fmt::format("{}", step));
     columns.push_back(&sizes);
   }
-  for (const auto& one : *columns.front()) map.rows.push_back(one.layer);
+  for (const auto& layer_size : *columns.front()) map.rows.push_back(layer_size.layer);
   for (const auto& layer : map.rows) {
     std::vector<double> row;
     for (const auto* sizes : columns) {

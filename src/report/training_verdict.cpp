@@ -58,11 +58,13 @@ document::Section verdicts(const Learner& reference, const std::vector<Learner>&
                    {.id = "accuracy_verdict", .title = "verdict", .align = document::Align::left},
                    {.id = "loss_difference", .title = "test loss"},
                    {.id = "loss_verdict", .title = "verdict", .align = document::Align::left}};
-  for (const auto& one : accuracy) {
+  for (const auto& verdict : accuracy) {
     std::vector<document::Cell> row{
-        one.name, document::Number{.value = static_cast<double>(one.test.repeats), .format = document::Format::count},
-        difference_cell(in_points(one).test), words_of(one, margins.accuracy)};
-    const auto other = std::find_if(loss.begin(), loss.end(), [&](const Judged& two) { return two.name == one.name; });
+        verdict.name,
+        document::Number{.value = static_cast<double>(verdict.test.repeats), .format = document::Format::count},
+        difference_cell(in_points(verdict).test), words_of(verdict, margins.accuracy)};
+    const auto other =
+        std::find_if(loss.begin(), loss.end(), [&](const Judged& two) { return two.name == verdict.name; });
     if (other != loss.end()) {
       row.push_back(difference_cell(other->test));
       row.emplace_back(words_of(*other, margins.loss));

@@ -52,7 +52,7 @@ Json summary(const std::vector<double>& ms, const stats::Settled& estimate) {
 
 class CaseView {
  public:
-  CaseView(const store::Run& run, const store::Case& one) : run_(run), case_(one), numbers_(run, one) {}
+  CaseView(const store::Run& run, const store::Case& run_case) : run_(run), case_(run_case), numbers_(run, run_case) {}
   Json build();
 
  private:
@@ -74,7 +74,7 @@ class CaseView {
   void add_load(Json& trust) const;
   Json instead_of() const;
   Json aa_total() const;
-  std::string next_command(const Json& said, const Json& trust, const Json& rows) const;
+  std::string next_command(const Json& headline_json, const Json& trust, const Json& rows) const;
   std::string command_to_take(const std::string& level) const;
 
   const store::Run& run_;
@@ -262,10 +262,10 @@ CaseView::Origin CaseView::origin_of(const store::Row& row, bool recommended) co
 Json CaseView::ledger(const std::string& recommended) const {
   Json edges = Json::array();
   for (const auto* row : numbers_.measured()) {
-    const bool wanted = row->name() == recommended;
-    if (flag(row->info, "harness") || (row->variant != "default" && !wanted)) continue;
+    const bool is_recommended = row->name() == recommended;
+    if (flag(row->info, "harness") || (row->variant != "default" && !is_recommended)) continue;
     const bool peer = flag(row->info, "peer");
-    const auto origin = origin_of(*row, wanted);
+    const auto origin = origin_of(*row, is_recommended);
     const auto a = origin.from, b = numbers_.index_of(row->name());
     if (!a || !b || *a == *b) continue;
     const auto* from = numbers_.measured()[*a];
@@ -364,23 +364,23 @@ void CaseView::add_load(Json& trust) const {
 
 // The reference that was wanted and has no number.
 Json CaseView::instead_of() const {
-  const auto wanted = text(case_.trust, "reference_wanted");
-  if (wanted.empty() || wanted == case_.reference_level) return {};
+  const auto original = text(case_.trust, "reference_wanted");
+  if (original.empty() || original == case_.reference_level) return {};
   for (const auto& row : case_.rows)
-    if (row.name() == wanted)
-      return {{"level", wanted},
+    if (row.name() == original)
+      return {{"level", original},
               {"state", row.state},
               {"reason", outside::text_or(row.info, "reason_short", first_sentence(row.reason))}};
-  return {{"level", wanted}, {"state", "skipped"}, {"reason", ""}};
+  return {{"level", original}, {"state", "skipped"}, {"reason", ""}};
 }
 
 // What a reader would do next: measure where it can be trusted, take the winner away, look closer at what is unequal,
 // resolve what is open, or read the report.
-std::string CaseView::next_command(const Json& said, const Json& trust, const Json& rows) const {
-  if (said["verdict"] == "not_reliable")
+std::string CaseView::next_command(const Json& headline_json, const Json& trust, const Json& rows) const {
+  if (headline_json["verdict"] == "not_reliable")
     return trust["one_thread_fits"] == true ? plan::with_option(run_.command, "--threads", "1") : run_.command;
-  if (said["verdict"] == "move")
-    if (auto command = command_to_take(said["level"]); !command.empty()) return command;
+  if (headline_json["verdict"] == "move")
+    if (auto command = command_to_take(headline_json["level"]); !command.empty()) return command;
   for (const auto& row : rows)
     if (row["state"] == "unequal" && !flag(run_.settings, "deep") && !is_train() &&
         at(run_.settings, "dynamic").is_null())  // --dynamic and --deep exclude each other
@@ -447,11 +447,12 @@ Json view(const store::Run& stored) {
   if (is_interrupted && std::none_of(run.warnings.begin(), run.warnings.end(), is_note)) run.warnings.push_back(note);
   Json warnings = Json::array(), cases = Json::array();
   for (const auto& warning : run.warnings) {  // each once, however often the run came upon it
-    const Json one{{"id", warning.id},
-                   {"case", warning.case_key.empty() ? Json() : Json(warning.case_key)},
-                   {"what", warning.what},
-                   {"advice", warning.advice}};
-    if (std::find(warnings.begin(), warnings.end(), one) == warnings.end()) warnings.push_back(one);
+    const Json text_of_warning{{"id", warning.id},
+                               {"case", warning.case_key.empty() ? Json() : Json(warning.case_key)},
+                               {"what", warning.what},
+                               {"advice", warning.advice}};
+    if (std::find(warnings.begin(), warnings.end(), text_of_warning) == warnings.end())
+      warnings.push_back(text_of_warning);
   }
   for (const auto& run_case : run.cases) cases.push_back(CaseView(run, run_case).build());
   add_slo(run, cases);

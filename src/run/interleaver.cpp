@@ -60,8 +60,8 @@ Result<void> Interleaver::start(const std::vector<Executor*>& group, int number,
     if (executor->active()) {
       executor->pause();
       up_.push_back(executor);
-    } else if (auto told = sink_.dropped(*executor); !told) {
-      return told;
+    } else if (auto handled = sink_.dropped(*executor); !handled) {
+      return handled;
     }
     stop_those_who_left();
   }
@@ -91,9 +91,9 @@ Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   rounds_.add(taken);
   if (restarts_) restarts_->add(taken);
   if (executor.active()) return {};
-  auto told = sink_.dropped(executor);
+  auto handled = sink_.dropped(executor);
   stop_those_who_left();
-  return told;
+  return handled;
 }
 
 Result<void> Interleaver::play_rounds(int number, stats::Random& random) {

@@ -22,7 +22,8 @@ double mean_of(std::vector<double>::const_iterator begin, std::vector<double>::c
 Convergence convergence(std::vector<double> epochs) {
   std::sort(epochs.begin(), epochs.end());
   Convergence out{.runs = static_cast<int>(epochs.size())};
-  out.never = static_cast<int>(std::count_if(epochs.begin(), epochs.end(), [](double one) { return std::isinf(one); }));
+  out.never =
+      static_cast<int>(std::count_if(epochs.begin(), epochs.end(), [](double reached) { return std::isinf(reached); }));
   if (out.runs < 3) return out;
   out.mean = mean_of(epochs.begin() + 1, epochs.end() - 1);
   if (out.never > 0) {

@@ -7,13 +7,13 @@ namespace strata::stats {
 
 Learned pool(std::span<const Learned> runs) {
   Learned all;
-  for (const auto& one : runs) {
-    if (!one.known()) continue;
-    all.variance += one.df * one.variance;
-    all.within += one.df * one.within;
-    all.df += one.df;
-    all.restarts += one.restarts;
-    all.runs += one.runs;
+  for (const auto& earlier : runs) {
+    if (!earlier.known()) continue;
+    all.variance += earlier.df * earlier.variance;
+    all.within += earlier.df * earlier.within;
+    all.df += earlier.df;
+    all.restarts += earlier.restarts;
+    all.runs += earlier.runs;
   }
   if (!all.known()) return {};
   all.variance /= all.df;

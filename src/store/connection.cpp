@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 struct Watch {
   fs::path path;
   Clock::time_point began;
-  bool told = false;
+  bool notified = false;
   std::int64_t steps = 0;
 };
 
@@ -43,11 +43,11 @@ int wait_for_it(void* data, int tries) {
   const auto now = Clock::now();
   if (tries == 0) {
     watch.began = now;
-    watch.told = false;
+    watch.notified = false;
   }
   if (interrupted() || now - watch.began > kLongestWait) return 0;
-  if (!watch.told && now - watch.began > kSilentWait) {
-    watch.told = true;
+  if (!watch.notified && now - watch.began > kSilentWait) {
+    watch.notified = true;
     if (say_waiting)
       say_waiting(fmt::format("another program holds the store {}: waiting for it, {} s at most\n", watch.path.string(),
                               kLongestWait.count()));

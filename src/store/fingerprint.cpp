@@ -84,9 +84,9 @@ bool fingerprint_old_runs(sqlite3* handle) {
   std::vector<Old> all;
   Statement ask(handle, "SELECT run_id,machine,environments FROM runs WHERE machine_hash=''");
   while (ask.step()) {
-    Old one{ask.text(), ask.json(Shape::object), ask.json(Shape::array)};
+    Old described{ask.text(), ask.json(Shape::object), ask.json(Shape::array)};
     if (!ask.fault().empty()) return true;  // whoever reads the run says what is wrong with it
-    all.push_back(std::move(one));
+    all.push_back(std::move(described));
   }
   if (!ask.ok()) return false;
   return std::all_of(all.begin(), all.end(), [&](const Old& old) {

@@ -16,10 +16,10 @@ namespace {
 constexpr double kAnyNumber = std::numeric_limits<double>::max();
 
 std::optional<core::Metric> metric_named(const std::string& name) {
-  const auto found =
+  const auto entry =
       std::find_if(core::kMetrics.begin(), core::kMetrics.end(), [&](const auto& about) { return about.name == name; });
-  if (found == core::kMetrics.end()) return std::nullopt;
-  return static_cast<core::Metric>(found - core::kMetrics.begin());
+  if (entry == core::kMetrics.end()) return std::nullopt;
+  return static_cast<core::Metric>(entry - core::kMetrics.begin());
 }
 
 bool write_metric(sqlite3* handle, const Metric& metric) {
@@ -123,14 +123,14 @@ Result<std::vector<Series>> Store::series(std::int64_t row_id) const {
   ask.bind(row_id);
   std::vector<Series> all;
   while (ask.step()) {
-    Series one{.name = ask.text(), .unit = ask.text(), .axis = ask.text()};
-    one.repeat = static_cast<int>(ask.integer(0, most_repeats));
+    Series value_of{.name = ask.text(), .unit = ask.text(), .axis = ask.text()};
+    value_of.repeat = static_cast<int>(ask.integer(0, most_repeats));
     const auto position = ask.integer();
     const auto value = ask.optional_real(-kAnyNumber, kAnyNumber);
     if (!ask.fault().empty()) return connection_.damaged("a series: " + ask.fault());
-    const bool goes_on =
-        !all.empty() && all.back().name == one.name && all.back().axis == one.axis && all.back().repeat == one.repeat;
-    if (!goes_on) all.push_back(std::move(one));
+    const bool goes_on = !all.empty() && all.back().name == value_of.name && all.back().axis == value_of.axis &&
+                         all.back().repeat == value_of.repeat;
+    if (!goes_on) all.push_back(std::move(value_of));
     all.back().positions.push_back(position);
     all.back().values.push_back(value.value_or(std::numeric_limits<double>::quiet_NaN()));
   }

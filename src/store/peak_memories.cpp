@@ -21,16 +21,16 @@ Result<std::vector<PeakMemory>> Store::peak_memories(const std::string& model, c
   ask.bind(model).bind(machine_of(machine).hash()).bind(limit);
   std::vector<PeakMemory> all;
   while (ask.step()) {
-    PeakMemory one;
+    PeakMemory peak;
     const auto level = ask.text(), variant = ask.text(), environment = ask.text();
-    one.level = name_of(variant == "default" ? level : level + "@" + variant, environment);
+    peak.level = name_of(variant == "default" ? level : level + "@" + variant, environment);
     auto question = core::read_case(ask.json(Shape::object), "\"canonical\"");
     if (!question) ask.complain(question.error().what);
-    if (question) one.question = std::move(*question);
-    one.bundle = ask.json(Shape::object_or_null);
-    one.bytes = ask.real(0, kMostBytes);
+    if (question) peak.question = std::move(*question);
+    peak.bundle = ask.json(Shape::object_or_null);
+    peak.bytes = ask.real(0, kMostBytes);
     if (!ask.fault().empty()) return connection_.damaged("what memory levels needed: " + ask.fault());
-    all.push_back(std::move(one));
+    all.push_back(std::move(peak));
   }
   if (!ask.ok()) return connection_.broken("cannot look for what memory levels needed");
   return all;

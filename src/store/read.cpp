@@ -134,21 +134,21 @@ void check_case(Statement& row, const Case& run_case) {
   check_numbers_or_null(row, "trust.load", outside::field(run_case.trust, "load"), {"begin", "others", "steal"});
 }
 
-void check_row(Statement& row, const Row& one) {
-  for (const Json& start : one.start_up) {
+void check_row(Statement& row, const Row& stored) {
+  for (const Json& start : stored.start_up) {
     if (!start.is_object())
       row.complain(fmt::format("\"start_up\" holds {}; allowed are objects", outside::shown(start)));
     check_numbers(row, "start_up", start,
                   {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "total_ms"});
     check_flags(row, "start_up", start, {"cold"});
   }
-  for (const Json& sums : outside::field(one.info, "meters"))
+  for (const Json& sums : outside::field(stored.info, "meters"))
     check_numbers(
         row, "info.meters", sums,
         {"restart", "iterations", "run_queue_wait_s", "minor_faults", "major_faults", "switched_out", "energy"});
-  check_flags(row, "info", one.info, {"tuned", "harness", "peer"});
-  check_numbers(row, "info.cold_start", outside::field(one.info, "cold_start"), {"total_ms", "prepare_ms"});
-  check_numbers(row, "info.libraries", outside::field(one.info, "libraries"), {"bytes"});
+  check_flags(row, "info", stored.info, {"tuned", "harness", "peer"});
+  check_numbers(row, "info.cold_start", outside::field(stored.info, "cold_start"), {"total_ms", "prepare_ms"});
+  check_numbers(row, "info.libraries", outside::field(stored.info, "libraries"), {"bytes"});
 }
 
 // Reads one run, and no more bytes than the file has: cells of a file made for it could share theirs.
@@ -231,22 +231,22 @@ class RunReader {
         "LEFT JOIN cases c ON c.hash=r.hash WHERE r.run_id=?1 AND (?2 IS NULL OR r.hash=?2) ORDER BY r.position");
     ask.bind(run.run_id).bind(only ? std::optional(*only) : std::nullopt);
     while (ask.step()) {
-      Case one;
-      one.key = ask.text();
-      one.id = ask.text();
+      Case stored_case;
+      stored_case.key = ask.text();
+      stored_case.id = ask.text();
       auto question = core::read_case(ask.json(Shape::object), "\"canonical\"");
       if (!question) ask.complain(question.error().what);
-      if (question) one.question = std::move(*question);
-      one.network = ask.text();
-      one.bundle = ask.json(Shape::object_or_null);
-      one.limits = ask.json(Shape::object_or_null);
-      one.trust = ask.json(Shape::object_or_null);
-      one.reference_level = ask.text();
-      one.finished = ask.integer(0, 1) != 0;
-      check_case(ask, one);
+      if (question) stored_case.question = std::move(*question);
+      stored_case.network = ask.text();
+      stored_case.bundle = ask.json(Shape::object_or_null);
+      stored_case.limits = ask.json(Shape::object_or_null);
+      stored_case.trust = ask.json(Shape::object_or_null);
+      stored_case.reference_level = ask.text();
+      stored_case.finished = ask.integer(0, 1) != 0;
+      check_case(ask, stored_case);
       STRATA_TRY(check(ask, "a case of run " + run.run_id));
-      STRATA_TRY(read_rows(run.run_id, one));
-      run.cases.push_back(std::move(one));
+      STRATA_TRY(read_rows(run.run_id, stored_case));
+      run.cases.push_back(std::move(stored_case));
     }
     return end(ask, "cannot read the run's cases");
   }
@@ -374,13 +374,13 @@ Result<std::vector<ListedCase>> Store::run_cases(const std::string& run_id) cons
   ask.bind(run_id);
   std::vector<ListedCase> result;
   while (ask.step()) {
-    ListedCase one;
-    one.key = ask.text();
-    one.network = ask.text();
-    one.id = ask.text();
-    one.verdict = ask.text();
+    ListedCase listed;
+    listed.key = ask.text();
+    listed.network = ask.text();
+    listed.id = ask.text();
+    listed.verdict = ask.text();
     if (!ask.fault().empty()) return connection_.damaged("a case: " + ask.fault());
-    result.push_back(std::move(one));
+    result.push_back(std::move(listed));
   }
   if (!ask.ok()) return connection_.broken("cannot list the cases of a run");
   return result;

@@ -33,15 +33,15 @@ const char* type_name(int type) {
 }  // namespace
 
 std::string Statement::name() const {
-  const char* found = sqlite3_column_name(statement_, column_);
-  return found ? found : "?";
+  const char* held = sqlite3_column_name(statement_, column_);
+  return held ? held : "?";
 }
 
 // Asked before a value is read, as SQLite would convert it to whatever is asked for.
 bool Statement::has_type(int type, const char* allowed) {
-  const int found = sqlite3_column_type(statement_, column_);
-  if (found == type) return true;
-  complain(fmt::format("\"{}\" is {}; allowed is {}", name(), type_name(found), allowed));
+  const int held = sqlite3_column_type(statement_, column_);
+  if (held == type) return true;
+  complain(fmt::format("\"{}\" is {}; allowed is {}", name(), type_name(held), allowed));
   return false;
 }
 

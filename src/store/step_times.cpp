@@ -36,20 +36,20 @@ Result<std::vector<StepTime>> Store::step_times(const core::Case& question, std:
     ask.bind(std::string(name_of(question.device))).bind(question.threads).bind(machine_of(machine).hash());
     if (trained) ask.bind(question.data);
     ask.bind(height).bind(width);
-    std::vector<std::pair<std::string, StepTime>> found;  // by start
+    std::vector<std::pair<std::string, StepTime>> times;  // by start
     while (ask.step()) {
       const auto level = ask.text(), variant = ask.text(), environment = ask.text();
-      StepTime one;
-      one.level = name_of(variant == "default" ? level : level + "@" + variant, environment);
-      one.run_id = ask.text();
+      StepTime entry;
+      entry.level = name_of(variant == "default" ? level : level + "@" + variant, environment);
+      entry.run_id = ask.text();
       auto started = ask.text();
-      one.ms = ask.real(0, kMostMs);
+      entry.ms = ask.real(0, kMostMs);
       if (!ask.fault().empty()) return connection_.damaged("the time of a step: " + ask.fault());
-      found.emplace_back(std::move(started), std::move(one));
+      times.emplace_back(std::move(started), std::move(entry));
     }
     if (!ask.ok()) return connection_.broken("cannot look for times of steps");
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [started, one] : found) all.push_back(std::move(one));
+    std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [started, entry] : times) all.push_back(std::move(entry));
   }
   return all;
 }

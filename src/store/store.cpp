@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 namespace {
 
 // An axis of a case; of several inputs all, a line each.
-std::string axis(const core::Case& question, std::string_view wanted) {
+std::string axis(const core::Case& question, std::string_view axis_name) {
   std::string text;
   for (const auto& [name, value] : question.axes())
-    if (name == wanted) text += (text.empty() ? "" : "\n") + value;
+    if (name == axis_name) text += (text.empty() ? "" : "\n") + value;
   return text;
 }
 

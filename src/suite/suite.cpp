@@ -89,45 +89,45 @@ class Reader {
 
   // In the order of the file, whatever that of the table is; `verb` stands by itself.
   Result<std::vector<Setting>> settings(const toml::table& table, std::optional<std::string>& verb) const {
-    std::vector<std::pair<toml::source_position, Setting>> found;
+    std::vector<std::pair<toml::source_position, Setting>> read_settings;
     for (const auto& [key, node] : table) {
       if (key.str() == "verb") {
         if (!node.is_string()) return wrong(node, "verb is no text", "");
         verb = node.as_string()->get();
         continue;
       }
-      auto one = STRATA_TRY(setting(std::string(key.str()), node));
-      found.emplace_back(key.source().begin, std::move(one));
+      auto parsed = STRATA_TRY(setting(std::string(key.str()), node));
+      read_settings.emplace_back(key.source().begin, std::move(parsed));
     }
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    std::sort(read_settings.begin(), read_settings.end(), [](const auto& a, const auto& b) {
       return std::tie(a.first.line, a.first.column) < std::tie(b.first.line, b.first.column);
     });
     std::vector<Setting> all;
-    for (auto& [position, one] : found) all.push_back(std::move(one));
+    for (auto& [position, parsed] : read_settings) all.push_back(std::move(parsed));
     return all;
   }
 
   Result<Setting> setting(const std::string& key, const toml::node& node) const {
     constexpr const char* allowed = "allowed: a text, a number, true, false, or a list of texts and numbers";
-    Setting one{.key = key, .line = line_of(node)};
+    Setting result{.key = key, .line = line_of(node)};
     if (const auto* flag = node.as_boolean()) {
-      one.flag = flag->get();
+      result.flag = flag->get();
     } else if (const auto* list = node.as_array()) {
-      one.is_list = true;
+      result.is_list = true;
       for (const auto& each : *list) {
         const auto word = word_of(each);
         if (!word) return wrong(each, fmt::format("{} holds what is no option's value", key), allowed);
-        if (std::find(one.values.begin(), one.values.end(), *word) != one.values.end())
+        if (std::find(result.values.begin(), result.values.end(), *word) != result.values.end())
           return wrong(each, fmt::format("{}: {} is given twice", key, *word), "name each once");
-        one.values.push_back(*word);
+        result.values.push_back(*word);
       }
-      if (one.values.empty()) return wrong(node, fmt::format("{} is an empty list", key), "leave it out");
+      if (result.values.empty()) return wrong(node, fmt::format("{} is an empty list", key), "leave it out");
     } else if (const auto word = word_of(node)) {
-      one.values = {*word};
+      result.values = {*word};
     } else {
       return wrong(node, fmt::format("{} is no option's value", key), allowed);
     }
-    return one;
+    return result;
   }
 
   const fs::path& path_;

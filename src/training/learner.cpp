@@ -70,13 +70,13 @@ Try<SplitScore> Learner::score(const std::string& split, std::int64_t images) {
   const auto batch = participant_.job.bundle->question.batch;
   std::int64_t next = 0, count = std::min(images, batch);
   while (next < images && !interrupted()) {
-    const auto one = STRATA_TRY(session_->evaluate(split, next, count));
-    all.samples += one.samples;
-    all.correct += one.correct;
-    all.loss_sum += one.loss_sum;
-    all.wall_ns += one.wall_ns;
+    const auto scored = STRATA_TRY(session_->evaluate(split, next, count));
+    all.samples += scored.samples;
+    all.correct += scored.correct;
+    all.loss_sum += scored.loss_sum;
+    all.wall_ns += scored.wall_ns;
     next += count;
-    const double each = std::max(1.0, static_cast<double>(one.wall_ns) / static_cast<double>(count));
+    const double each = std::max(1.0, static_cast<double>(scored.wall_ns) / static_cast<double>(count));
     const auto fitting = static_cast<std::int64_t>(kScoreSeconds * 1e9 / each) / batch * batch;
     count = std::min(images - next, std::max(batch, fitting));
   }

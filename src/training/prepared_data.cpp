@@ -71,9 +71,9 @@ void add_moments(const std::vector<std::uint8_t>& images, const data::Shape& sha
 
 // Of the first `count` images.
 double commonest_share(const data::Split& split, std::int64_t count) {
-  std::map<std::int64_t, std::int64_t> found;
+  std::map<std::int64_t, std::int64_t> counts;
   std::int64_t most = 0;
-  for (const auto label : split.labels.first(static_cast<std::size_t>(count))) most = std::max(most, ++found[label]);
+  for (const auto label : split.labels.first(static_cast<std::size_t>(count))) most = std::max(most, ++counts[label]);
   return static_cast<double>(most) / static_cast<double>(count);
 }
 

@@ -88,16 +88,17 @@ Try<std::optional<OutputVerdict>> Referee::check_step(Learner& learner, const fs
                                 learner.participant().evidence.own_spread, before.step);
 }
 
-Try<OutputVerdict> Referee::check_score(Learner& learner, const std::string& split, const measure::SplitScore& said) {
+Try<OutputVerdict> Referee::check_score(Learner& learner, const std::string& split,
+                                        const measure::SplitScore& reported) {
   const auto state = STRATA_TRY(learner.session().state());
   STRATA_TRY(session_->load_state(*state.file, state.step));
   STRATA_TRY(session_->set_mode("eval", true));
-  const auto own = STRATA_TRY(session_->evaluate(split, 0, said.samples));
+  const auto own = STRATA_TRY(session_->evaluate(split, 0, reported.samples));
   STRATA_TRY(session_->set_mode("train", true));
   const auto mean = [](const measure::SplitScore& score) {
     return proof::SplitScore{score.samples, score.correct, score.loss_sum / static_cast<double>(score.samples)};
   };
-  return proof::check_score(mean(said), mean(own));
+  return proof::check_score(mean(reported), mean(own));
 }
 
 Try<std::vector<core::LayerSize>> Referee::layer_sizes(Learner& learner, const fs::path& order) {

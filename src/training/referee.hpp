@@ -24,7 +24,8 @@ class Referee {
                                                       std::int64_t step);
 
   // The first images of a split, scored by eager with the learner's weights, against what it said itself.
-  Try<proof::OutputVerdict> check_score(Learner& learner, const std::string& split, const measure::SplitScore& said);
+  Try<proof::OutputVerdict> check_score(Learner& learner, const std::string& split,
+                                        const measure::SplitScore& reported);
 
   // Activations, gradients and weights by layer, of eager with the learner's state on the batch of its next step, which
   // is not made. Empty: there is no way to tell.

@@ -27,9 +27,9 @@ std::optional<std::string> progress_in(std::string_view line, std::optional<std:
   if (line.size() > longest_progress_bytes || line.find("\"progress\"") == std::string_view::npos) return std::nullopt;
   const auto parsed = outside::parse(line, "a line of progress");
   if (!parsed || !parsed->is_object() || parsed->contains("ok")) return std::nullopt;
-  const Json& said = outside::field(*parsed, "progress");
-  const bool fits = said.is_string() && outside::as_integer(outside::field(*parsed, "id")) == id;
-  return fits ? std::optional(printable(said.get<std::string>(), shown_progress_bytes)) : std::nullopt;
+  const Json& progress = outside::field(*parsed, "progress");
+  const bool fits = progress.is_string() && outside::as_integer(outside::field(*parsed, "id")) == id;
+  return fits ? std::optional(printable(progress.get<std::string>(), shown_progress_bytes)) : std::nullopt;
 }
 
 tl::expected<AnswerLine, std::string> parse_answer_line(std::string_view line, std::int64_t id, std::string_view op) {

@@ -56,6 +56,16 @@ def test_outputs_of_a_batch_lie_in_the_envelope_for_every_weight_set(level, name
         ] * envelope(bundles(name), weights), weights
 
 
+def test_mnn_without_winograd_is_as_near_to_float64_as_eager_is(bundles, loaded):
+    need("mnn")
+    worker, _ = loaded("mnn", "residual", "no-winograd")
+    for weights in SETS:
+        worker.ask("weights", weights=weights)
+        assert error(worker.prove([0, 1]), reference(bundles("residual"), weights)) <= 8 * envelope(
+            bundles("residual"), weights
+        ), weights
+
+
 def test_a_block_is_answered_by_its_own_inputs_and_earlier_results_stay(level, bundles, loaded):
     worker, _ = loaded(level, "mnist")
     truth, bound = (

@@ -83,10 +83,10 @@ TEST(GraphLoad, names_the_argument_the_node_and_its_place_when_the_type_is_anoth
     return {};
   };
   EXPECT_EQ(said([&] { conv.integer("stride"); }),
-            "node 'conv2d' (conv2d) in conv (Conv2d), net.py:7: argument 'stride' is [1,1], wanted is an integer");
+            "node 'conv2d' (conv2d) in conv (Conv2d), net.py:7: argument 'stride' is [1,1], expected an integer");
   EXPECT_THAT(said([&] { conv.ints("input"); }),
-              HasSubstr("argument 'input' is a tensor, wanted is a list of integers"));
-  EXPECT_THAT(said([&] { conv.tensor("bias"); }), HasSubstr("argument 'bias' is null, wanted is a tensor"));
+              HasSubstr("argument 'input' is a tensor, expected a list of integers"));
+  EXPECT_THAT(said([&] { conv.tensor("bias"); }), HasSubstr("argument 'bias' is null, expected a tensor"));
   EXPECT_THAT(said([&] { conv.flag("training"); }), HasSubstr("has no argument 'training'; it has: bias, dilation"));
 }
 

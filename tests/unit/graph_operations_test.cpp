@@ -68,7 +68,7 @@ TEST(GraphOperations, a_wrong_shape_is_named_with_node_module_and_line) {
               HasSubstr("the input is int64, the weight float32"));
   EXPECT_THAT(checked("aten.conv2d.default", {{{2, 3, 8, 8}}, {{8, 3, 3, 3}}}, convolution({1, 1}, 3, {1, 1}, 1),
                       {{{2, 8, 6, 6}}}),
-              HasSubstr("argument 'padding' is 3, wanted is a list of integers"));
+              HasSubstr("argument 'padding' is 3, expected a list of integers"));
 }
 
 TEST(GraphOperations, work_that_64_bits_cannot_count_is_refused) {
@@ -95,7 +95,7 @@ TEST(GraphOperations, batch_norm_gives_its_statistics_in_training) {
               HasSubstr("it gives 3 outputs, the graph records 1"));
   EXPECT_THAT(checked("aten.batch_norm.default", {{{2, 4, 8, 8}}, {{4}}, {{5}}, {{4}}, {{4}}}, batch_norm(false),
                       {{{2, 4, 8, 8}}}),
-              HasSubstr("bias is [5], wanted is [4]"));
+              HasSubstr("bias is [5], expected [4]"));
 }
 
 json pooling(bool ceil) {
@@ -159,7 +159,7 @@ TEST(GraphOperations, types_are_promoted_as_pytorch_does) {
   EXPECT_EQ(checked("aten.gt.Scalar", {{{3}}}, {{"self", value(0)}, {"other", "inf"}}, {{{3}, "bool"}}), "0");
   EXPECT_THAT(checked("aten.add.Tensor", {{{3}}, {{4}}}, two, {{{3}}}), HasSubstr("[3] and [4] cannot be broadcast"));
   EXPECT_THAT(checked("aten.mul.Tensor", {{{3}}}, {{"self", value(0)}, {"other", "two"}}, {{{3}}}),
-              HasSubstr("argument 'other' is \"two\", wanted is a number"));
+              HasSubstr("argument 'other' is \"two\", expected a number"));
 }
 
 struct Shaped {

@@ -58,22 +58,22 @@ class LevelTest : public testing::Test {
 
 TEST_F(LevelTest, reads_every_field) {
   Json content = good("libtorch", 4);
-  content.update(
-      {{"models", {"resnet18"}},
-       {"prepare", {"{python}", "{level}/prepare.py"}},
-       {"environment", false},
-       {"needs", {"torch"}},
-       {"peer", true},
-       {"harness", true},
-       {"reassociates", true},
-       {"bakes_weights", true},
-       {"from", "eager"},
-       {"changes", "Python removed"},
-       {"default", "as it is"},
-       {"generate", {{"cpu", "onednn"}}},
-       {"variants",
-        {{"plain", {{"title", "plain"}, {"on_data", true}}}, {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
-       {"operations", {"conv2d", "relu", "add"}}});
+  content.update({{"models", {"resnet18"}},
+                  {"prepare", {"{python}", "{level}/prepare.py"}},
+                  {"environment", false},
+                  {"needs", {"torch"}},
+                  {"peer", true},
+                  {"harness", true},
+                  {"reassociates", true},
+                  {"bakes_weights", true},
+                  {"from", "eager"},
+                  {"changes", "Python removed"},
+                  {"default", "as it is"},
+                  {"generate", {{"cpu", "onednn"}}},
+                  {"variants",
+                   {{"plain", {{"title", "plain"}, {"on_data", true}, {"reassociates", false}}},
+                    {"tuned", {{"title", "tuned"}, {"generate", "--tune"}}}}},
+                  {"operations", {"conv2d", "relu", "add"}}});
   const auto level = read(write("libtorch", content));
   ASSERT_TRUE(level) << level.error().what;
   EXPECT_EQ(level->id, "libtorch");
@@ -92,6 +92,8 @@ TEST_F(LevelTest, reads_every_field) {
   EXPECT_TRUE(as_variant(*level, level->variants[0]).generate.empty()) << "`generate` does not write that variant";
   EXPECT_EQ(as_variant(*level, level->variants[1]).generate_options, "--tune");
   EXPECT_TRUE(as_variant(*level, level->variants[0]).on_data && !as_variant(*level, level->variants[1]).on_data);
+  EXPECT_TRUE(!as_variant(*level, level->variants[0]).reassociates &&
+              as_variant(*level, level->variants[1]).reassociates);
   EXPECT_EQ(level->folder, root_ / "libtorch");
 }
 

@@ -16,13 +16,13 @@ struct Tail {
 
   KIT_DEVICE float operator()(float value, const Index* at) const {
     for (int i = 0; i < count; ++i) {
-      const One& one = posts[i];
-      if (one.kind == Then::Kind::function)
-        value = value_of(one.function, value);
-      else if (one.kind == Then::Kind::add)
-        value += one.with[at[i]];
+      const One& post = posts[i];
+      if (post.kind == Then::Kind::function)
+        value = value_of(post.function, value);
+      else if (post.kind == Then::Kind::add)
+        value += post.with[at[i]];
       else
-        value *= one.with[at[i]];
+        value *= post.with[at[i]];
     }
     return value;
   }
@@ -71,11 +71,11 @@ void combine(Stream stream, Source x, Binary how, Source y, float alpha, Target 
     Index at[6];
     places.find(i, at);
     const float a = left[at[3]], b = alpha * right[at[4]];
-    const float found = how == Binary::add        ? a + b
-                        : how == Binary::subtract ? a - b
-                        : how == Binary::multiply ? a * b
-                                                  : a / b;
-    to[at[5]] = tail(found, at);
+    const float result = how == Binary::add        ? a + b
+                         : how == Binary::subtract ? a - b
+                         : how == Binary::multiply ? a * b
+                                                   : a / b;
+    to[at[5]] = tail(result, at);
   });
 }
 

@@ -62,10 +62,10 @@ void look_up(Stream stream, const float* table, Index height, Index length, cons
              float* to, Index* fault) {
   for_each(stream, count * length, [=] KIT_DEVICE(Index i) {
     const Index row = i / length, place = i - row * length;
-    const Index wanted = rows[row] < 0 ? rows[row] + height : rows[row];
-    const bool there = wanted >= 0 && wanted < height;
+    const Index source_row = rows[row] < 0 ? rows[row] + height : rows[row];
+    const bool there = source_row >= 0 && source_row < height;
     if (!there) *fault = row + 1;
-    to[i] = there ? table[wanted * length + place] : 0;
+    to[i] = there ? table[source_row * length + place] : 0;
   });
 }
 
@@ -76,9 +76,9 @@ void add_rows(Stream stream, const float* from, const std::int64_t* rows, Index 
     const Index row = i / length, place = i - row * length;
     float sum = 0;
     for (Index k = 0; k < count; ++k) {
-      const Index wanted = rows[k] < 0 ? rows[k] + height : rows[k];
-      if (wanted == row) sum += from[k * length + place];
-      if (i == 0 && (wanted < 0 || wanted >= height)) *fault = k + 1;
+      const Index source_row = rows[k] < 0 ? rows[k] + height : rows[k];
+      if (source_row == row) sum += from[k * length + place];
+      if (i == 0 && (source_row < 0 || source_row >= height)) *fault = k + 1;
     }
     table[i] = sum;
   });

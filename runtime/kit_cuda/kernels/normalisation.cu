@@ -40,9 +40,9 @@ void batch_norm(Stream stream, const BatchNorm& given) {
     double sum = 0, squares = 0;
     for (Index i = team.index; i < count; i += team.size) {
       places.find(i, at);
-      const double one = from[at[0]] - about;
-      sum += one;
-      squares += one * one;
+      const double distance = from[at[0]] - about;
+      sum += distance;
+      squares += distance * distance;
     }
     const double shifted = team.sum(sum) / static_cast<double>(count),
                  variance = team.sum(squares) / static_cast<double>(count) - shifted * shifted, mean = about + shifted,
@@ -51,9 +51,9 @@ void batch_norm(Stream stream, const BatchNorm& given) {
     const float scale = kept_deviation * element(how.scale, c, 1), shift = element(how.shift, c, 0);
     for (Index i = team.index; i < count; i += team.size) {
       places.find(i, at);
-      float one = (from[at[0]] - kept_mean) * scale + shift;
-      if (more != nullptr) one += more[c * summand_step + at[1]];
-      how.y.data[c * y_step + at[2]] = one < how.low ? how.low : one > how.high ? how.high : one;
+      float normalised = (from[at[0]] - kept_mean) * scale + shift;
+      if (more != nullptr) normalised += more[c * summand_step + at[1]];
+      how.y.data[c * y_step + at[2]] = normalised < how.low ? how.low : normalised > how.high ? how.high : normalised;
     }
     if (!team.leads()) return;
     how.mean[c] = kept_mean;

@@ -125,17 +125,17 @@ void max_pool(Stream stream, Source x, const Window& given, Target y, Strided<Pl
     Index at[5];
     order.split(i, at);
     float most = -INFINITY;
-    Place found = 0;
+    Place best = 0;
     bool any = false;
     each_inside<Place>(window, image, at + 2, [&](const Index* place, Place number) {
-      const float one = from[place_of(image, at[0], at[1], place)];
-      if (any && !(one > most || one != one)) return;
+      const float candidate = from[place_of(image, at[0], at[1], place)];
+      if (any && !(candidate > most || candidate != candidate)) return;
       any = true;
-      most = one;
-      found = number;
+      most = candidate;
+      best = number;
     });
     to[place_of(result, at[0], at[1], at + 2)] = most;
-    if (where != nullptr) where[place_of(marks, at[0], at[1], at + 2)] = found;
+    if (where != nullptr) where[place_of(marks, at[0], at[1], at + 2)] = best;
   });
 }
 
@@ -161,8 +161,8 @@ void max_pool_backward(Stream stream, Source gradient, Strided<const Place> inde
           const Index e0 = element_at(window, 0, a, at[2]), e1 = element_at(window, 1, b, at[3]),
                       e2 = element_at(window, 2, c, at[4]);
           if (e0 < 0 || e1 < 0 || e2 < 0) continue;
-          const Index wanted = sizeof(Place) == 1 ? (e0 * window.kernel[1] + e1) * window.kernel[2] + e2 : flat;
-          if (static_cast<Index>(where[place_of(marks, at[0], at[1], output)]) == wanted)
+          const Index chosen = sizeof(Place) == 1 ? (e0 * window.kernel[1] + e1) * window.kernel[2] + e2 : flat;
+          if (static_cast<Index>(where[place_of(marks, at[0], at[1], output)]) == chosen)
             sum += from[place_of(result, at[0], at[1], output)];
         }
     to[place_of(image, at[0], at[1], at + 2)] = sum;

@@ -33,11 +33,11 @@ void reduce(Stream stream, Source x, Reduction how, Target y) {
     float most = -INFINITY;
     for (Index i = team.index; i < inner.count; i += team.size) {
       inner.find(i, place);
-      const float one = from[at[0] + place[0]];
+      const float element = from[at[0] + place[0]];
       if (how == Reduction::largest)
-        most = one > most || one != one ? one : most;
+        most = element > most || element != element ? element : most;
       else
-        sum += how == Reduction::norm ? static_cast<double>(one) * one : one;
+        sum += how == Reduction::norm ? static_cast<double>(element) * element : element;
     }
     if (how == Reduction::largest)
       most = team.largest(most);

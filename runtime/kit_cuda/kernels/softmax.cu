@@ -15,8 +15,8 @@ void softmax(Stream stream, Source x, int axis, bool logarithm, Target y) {
     rows.find(row, at);
     float most = -INFINITY;
     for (Index i = team.index; i < length; i += team.size) {
-      const float one = from[at[0] + i * step];
-      if (one > most || one != one) most = one;
+      const float element = from[at[0] + i * step];
+      if (element > most || element != element) most = element;
     }
     most = team.largest(most);
     double sum = 0;

@@ -27,11 +27,11 @@ double ms_since(Clock::time_point begin) {
 }
 
 // ||got - wanted|| / ||wanted||, of as many numbers as `wanted` has; not a number where a result is none.
-double error_of(const float* got, const kit::FileTensor& wanted) {
+double error_of(const float* got, const kit::FileTensor& truth) {
   double difference = 0, size = 0;
-  for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
+  for (std::size_t i = 0; i < truth.bytes / sizeof(double); ++i) {
     double value = 0;
-    std::memcpy(&value, wanted.data + i * sizeof value, sizeof value);
+    std::memcpy(&value, truth.data + i * sizeof value, sizeof value);
     difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
     size += value * value;
   }
@@ -50,12 +50,12 @@ int check(const std::string& weights, int threads) {
   std::printf("first result %.1f ms after the start, with %s\n", ms_since(started), model_library());
   int wrong = 0;
   for (int i = 0; i < model_output_count(); ++i) {
-    const auto& wanted = all[static_cast<std::size_t>(i)];
-    const double error = error_of(model_output(network.get(), i), wanted.values);
-    const bool right = error <= wanted.bound;
+    const auto& result = all[static_cast<std::size_t>(i)];
+    const double error = error_of(model_output(network.get(), i), result.values);
+    const bool right = error <= result.bound;
     wrong += right ? 0 : 1;
     std::printf("%s: error %.3g against the float64 reference, allowed %.3g: %s\n", model_output_tensor(i)->name, error,
-                wanted.bound, right ? "equal" : "WRONG");
+                result.bound, right ? "equal" : "WRONG");
   }
   double least = 1e300;
   for (int i = 0; i < 20; ++i) {
@@ -95,10 +95,10 @@ int classify(const std::string& photograph, const std::string& weights, int thre
     throw std::runtime_error("the network does not take images: name a file of tensors, or use --check");
   const Network network = open_network(weights, threads);
   std::vector<float> pixels(static_cast<std::size_t>(input.elements));
-  const auto one = read_image(photograph, static_cast<int>(input.extents[1]), static_cast<int>(input.extents[2]),
-                              static_cast<int>(input.extents[3]));
+  const auto image = read_image(photograph, static_cast<int>(input.extents[1]), static_cast<int>(input.extents[2]),
+                                static_cast<int>(input.extents[3]));
   for (std::int64_t n = 0; n < input.extents[0]; ++n)
-    std::copy(one.begin(), one.end(), pixels.begin() + n * static_cast<std::int64_t>(one.size()));
+    std::copy(image.begin(), image.end(), pixels.begin() + n * static_cast<std::int64_t>(image.size()));
   need(model_set_input(network.get(), 0, pixels.data()) == 0);
   need(model_run(network.get()) == 0);
   const auto scores_of_all = model_output(network.get(), 0);

@@ -65,20 +65,20 @@ class Batch {
 };
 
 // ||got - wanted||, of as many numbers as `wanted` has.
-double distance(const float* got, const kit::FileTensor& wanted) {
+double distance(const float* got, const kit::FileTensor& truth) {
   double difference = 0;
-  for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
+  for (std::size_t i = 0; i < truth.bytes / sizeof(double); ++i) {
     double value = 0;
-    std::memcpy(&value, wanted.data + i * sizeof value, sizeof value);
+    std::memcpy(&value, truth.data + i * sizeof value, sizeof value);
     difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
   }
   return std::sqrt(difference);
 }
 
-bool is_equal(const std::string& name, const Expected& wanted, const float* got) {
-  const double off = distance(got, wanted.values);
-  if (off <= wanted.bound) return true;
-  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", name.c_str(), off, wanted.bound);
+bool is_equal(const std::string& name, const Expected& truth, const float* got) {
+  const double off = distance(got, truth.values);
+  if (off <= truth.bound) return true;
+  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", name.c_str(), off, truth.bound);
   return false;
 }
 
@@ -90,13 +90,13 @@ int check(const Choice& choice) {
   model_set_dropout(network.get(), 0);
   need(model_run(network.get()) == 0);
   int compared = 1, wrong = is_equal("loss", batch.loss(), model_output(network.get(), 0)) ? 0 : 1;
-  for (const auto& [state, wanted] : batch.gradients()) {
-    const auto& one = *model_state(state);
+  for (const auto& [state, truth] : batch.gradients()) {
+    const auto& about = *model_state(state);
     const auto name = Batch::gradient_of(state);
-    std::vector<float> gradient(static_cast<std::size_t>(one.elements));
-    const bool has = model_read_momentum(network.get(), one.name, gradient.data()) == 0;
+    std::vector<float> gradient(static_cast<std::size_t>(about.elements));
+    const bool has = model_read_momentum(network.get(), about.name, gradient.data()) == 0;
     if (!has) std::printf("%s: there is none: WRONG\n", name.c_str());
-    wrong += has && is_equal(name, wanted, gradient.data()) ? 0 : 1;
+    wrong += has && is_equal(name, truth, gradient.data()) ? 0 : 1;
     ++compared;
   }
   double least = 1e300;
@@ -121,11 +121,11 @@ void save(const Model* network, const std::string& path) {
   std::vector<std::vector<std::byte>> data;
   std::map<std::string, kit::FileTensor> tensors;
   for (int i = 0; i < model_state_count(); ++i) {
-    const auto& one = *model_state(i);
+    const auto& about = *model_state(i);
     const bool count = model_state_is_count(i) != 0;
-    data.emplace_back(static_cast<std::size_t>(one.elements) * (count ? sizeof(int64_t) : sizeof(float)));
-    need(model_read(network, one.name, data.back().data()) == 0);
-    tensors[one.name] = {count ? "I64" : "F32", shape_of(one), data.back().data(), data.back().size()};
+    data.emplace_back(static_cast<std::size_t>(about.elements) * (count ? sizeof(int64_t) : sizeof(float)));
+    need(model_read(network, about.name, data.back().data()) == 0);
+    tensors[about.name] = {count ? "I64" : "F32", shape_of(about), data.back().data(), data.back().size()};
   }
   kit::write_safetensors(path, tensors);
 }

@@ -34,14 +34,14 @@ T field(const json& object, const char* name, const std::string& where) {
 std::vector<Declared> read_declared(const json& bundle, const char* list, const std::string& where) {
   std::vector<Declared> result;
   for (const json& item : field<std::vector<json>>(bundle, list, where)) {
-    Declared one;
-    one.name = field<std::string>(item, "name", where);
+    Declared spec;
+    spec.name = field<std::string>(item, "name", where);
     const auto dtype = field<std::string>(item, "dtype", where);
-    one.dtype = safetensors_dtype(dtype);
-    if (one.dtype.empty()) throw Failure("unsupported", fmt::format("{}: '{}' has dtype {}", where, one.name, dtype));
-    one.shape = field<std::vector<std::int64_t>>(item, "shape", where);
-    one.keyword = item.value("keyword", false);
-    result.push_back(std::move(one));
+    spec.dtype = safetensors_dtype(dtype);
+    if (spec.dtype.empty()) throw Failure("unsupported", fmt::format("{}: '{}' has dtype {}", where, spec.name, dtype));
+    spec.shape = field<std::vector<std::int64_t>>(item, "shape", where);
+    spec.keyword = item.value("keyword", false);
+    result.push_back(std::move(spec));
   }
   return result;
 }
@@ -134,13 +134,13 @@ HostTensor allocate(std::string dtype, std::vector<std::int64_t> shape) {
   HostTensor tensor;
   tensor.view.dtype = std::move(dtype);
   tensor.view.shape = std::move(shape);
-  const auto wanted = static_cast<std::size_t>(tensor.view.elements()) * element_bytes(tensor.view.dtype);
-  const auto rounded = (wanted + alignment_bytes) / alignment_bytes * alignment_bytes;
+  const auto needed = static_cast<std::size_t>(tensor.view.elements()) * element_bytes(tensor.view.dtype);
+  const auto rounded = (needed + alignment_bytes) / alignment_bytes * alignment_bytes;
   void* memory = std::aligned_alloc(alignment_bytes, rounded);
   if (memory == nullptr) throw std::bad_alloc();
   tensor.owner = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
   tensor.view.data = static_cast<const std::byte*>(memory);
-  tensor.view.bytes = wanted;
+  tensor.view.bytes = needed;
   return tensor;
 }
 

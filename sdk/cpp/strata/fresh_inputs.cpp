@@ -44,7 +44,7 @@ static_assert(std::endian::native == std::endian::little);  // the first byte of
 
 FreshInputs::FreshInputs(Ring& ring, std::span<const std::size_t> indices, std::uint64_t first,
                          std::span<const std::uint64_t> places)
-    : ring_(ring), indices_(indices), first_(first), wanted_(places), found_(ring.size()) {}
+    : ring_(ring), indices_(indices), first_(first), wanted_(places), spots_(ring.size()) {}
 
 void FreshInputs::exchange_at(std::size_t check, std::size_t other) {
   check_ = check;
@@ -53,24 +53,24 @@ void FreshInputs::exchange_at(std::size_t check, std::size_t other) {
 
 FreshInputs::~FreshInputs() {
   if (exchanged_) exchange();
-  for (const auto& entry : found_)
+  for (const auto& entry : spots_)
     if (entry)
       for (const auto& place : *entry) *place.low = std::byte{place.was};
 }
 
 const std::vector<FreshInputs::Place>& FreshInputs::places_of(std::size_t entry) {
-  auto& found = found_[entry];
-  if (found) return *found;
-  found.emplace();
+  auto& spots = spots_[entry];
+  if (spots) return *spots;
+  spots.emplace();
   for (auto& input : ring_[entry]) {
     const auto count = static_cast<std::size_t>(input.view.elements());
     if (count == 0 || (input.view.dtype != "F32" && input.view.dtype != "F64")) continue;
     const auto at = input.view.dtype == "F32" ? find_places<float>(writable(input), count, wanted_)
                                               : find_places<double>(writable(input), count, wanted_);
-    for (std::byte* low : at) found->push_back({low, std::to_integer<std::uint8_t>(*low)});
+    for (std::byte* low : at) spots->push_back({low, std::to_integer<std::uint8_t>(*low)});
     break;
   }
-  return *found;
+  return *spots;
 }
 
 void FreshInputs::number(std::size_t entry, std::uint64_t value) {
@@ -97,7 +97,7 @@ void FreshInputs::put(std::size_t iteration) {
 
 std::size_t FreshInputs::places() const {
   std::optional<std::size_t> fewest;
-  for (const auto& entry : found_)
+  for (const auto& entry : spots_)
     if (entry) fewest = std::min(fewest.value_or(entry->size()), entry->size());
   return fewest.value_or(0);
 }

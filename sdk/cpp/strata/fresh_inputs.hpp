@@ -47,7 +47,7 @@ class FreshInputs {
   std::span<const std::size_t> indices_;
   std::uint64_t first_;
   std::span<const std::uint64_t> wanted_;
-  std::vector<std::optional<std::vector<Place>>> found_;  // by entry
+  std::vector<std::optional<std::vector<Place>>> spots_;  // by entry
   std::optional<std::size_t> check_;
   std::size_t other_ = 0;
   bool exchanged_ = false;

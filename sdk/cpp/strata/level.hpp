@@ -136,7 +136,7 @@ struct Level : Iterated {
   }
 
   // Builds the network; `cache` is where `prepare` left its artefacts. No weights yet, and nothing runs.
-  virtual void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
+  virtual void load(const Case& run_case, const Bundle& bundle, const std::filesystem::path& cache) = 0;
   // Puts weight set `set` in. Called after every load, and again to change sets. `weights` stays open only for the
   // call; its copies share the mapping.
   virtual void load_weights(const std::string& set, const SafeTensors& weights) = 0;

@@ -12,15 +12,15 @@ namespace strata {
 namespace {
 
 int answer(const Result<void>& done) {
-  nlohmann::json told{{"ok", done.has_value()}};
+  nlohmann::json message{{"ok", done.has_value()}};
   if (!done) {
     const auto& what = done.error().what;
     const bool unavailable = what.rfind("no C++ compiler", 0) == 0;
-    told["code"] = unavailable ? "unavailable" : done.error().exit == Exit::environment ? "unsupported" : "failed";
-    told["what"] = what;
-    told["hint"] = done.error().hint;
+    message["code"] = unavailable ? "unavailable" : done.error().exit == Exit::environment ? "unsupported" : "failed";
+    message["what"] = what;
+    message["hint"] = done.error().hint;
   }
-  std::cout << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  std::cout << message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   return done ? 0 : 1;
 }
 
@@ -28,8 +28,8 @@ int answer(const Result<void>& done) {
 
 void say_progress(const std::string& what) {
   fmt::print(stderr, "{}\n", what);
-  const nlohmann::json told{{"progress", what}};
-  std::cout << told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+  const nlohmann::json message{{"progress", what}};
+  std::cout << message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
 }
 
 int prepare_main(int count, char** words, const Prepare& prepare) {

@@ -28,9 +28,9 @@ std::int64_t bytes_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-void PrimitivesLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path&) {
+void PrimitivesLevel::load(const Case& run_case, const Bundle& bundle, const std::filesystem::path&) {
   if (!std::filesystem::exists(bundle.folder / "graph.json")) throw no_graph(bundle);
-  facts_.threads = use_threads(wanted.threads);
+  facts_.threads = use_threads(run_case.threads);
   auto graph = graph::load(bundle.folder);
   if (!graph) throw failure_of(graph.error());
   auto constants = graph::open_constants(*graph, bundle.folder);
@@ -38,17 +38,17 @@ void PrimitivesLevel::load(const Case& wanted, const Bundle& bundle, const std::
   constants_ = *std::move(constants);
   outputs_ = bundle.outputs;
   folder_ = bundle.folder;
-  chosen_ = choose(wanted);
+  chosen_ = choose(run_case);
   progress("making the library's calls");
-  if (wanted.mode == "train") {
-    const auto loss = graph::loss_named(wanted.json.value("loss", std::string("cross_entropy")));
+  if (run_case.mode == "train") {
+    const auto loss = graph::loss_named(run_case.json.value("loss", std::string("cross_entropy")));
     if (!loss) throw failure_of(loss.error());
     running_ = &training_.emplace(*graph, *loss, chosen_.library, outputs_);
     facts_.inference_mode = false;
   } else {
     running_ = &network_.emplace(*graph, chosen_.library, outputs_);
   }
-  facts_.precision = wanted.precision;
+  facts_.precision = run_case.precision;
   facts_.layout = chosen_.layout;
   facts_.graph = "exported";
   for (const auto& parameter : graph->parameters) facts_.parameters += graph->value(parameter.value).elements();

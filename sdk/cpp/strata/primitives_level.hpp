@@ -22,7 +22,7 @@ class PrimitivesLevel : public Level,
                         public Trainable,
                         public Profiled {
  public:
-  void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) final;
+  void load(const Case& run_case, const Bundle& bundle, const std::filesystem::path& cache) final;
   void load_weights(const std::string& set, const SafeTensors& weights) final;
   Facts facts() const final { return facts_; }
   void set_input(std::span<const HostTensor> inputs) final { running_->set_input(inputs); }
@@ -50,7 +50,7 @@ class PrimitivesLevel : public Level,
     primitives::MakeLibrary library;
     std::string layout;
   };
-  virtual Chosen choose(const Case& wanted) const = 0;
+  virtual Chosen choose(const Case& run_case) const = 0;
   // From now on work that this thread starts takes as many threads. Returns how many it has.
   virtual int use_threads(int threads) const = 0;
   // Throws a Failure for weights that the library would not compute with as PyTorch does.

@@ -25,14 +25,14 @@ Runner made(const graph::Graph& graph, const MakeLibrary& library) {
 
 Network::Network(const graph::Graph& graph, const MakeLibrary& library, const std::vector<Declared>& outputs)
     : runner_(made(graph, library)) {
-  for (const auto& wanted : outputs) {
+  for (const auto& expected : outputs) {
     const auto& own = runner_.graph().outputs;
     const auto it =
-        std::find_if(own.begin(), own.end(), [&](const auto& element) { return element.name == wanted.name; });
+        std::find_if(own.begin(), own.end(), [&](const auto& element) { return element.name == expected.name; });
     if (it == own.end())
-      throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", wanted.name),
+      throw Failure("unsupported", fmt::format("the captured graph does not give '{}'", expected.name),
                     "leave --deep out for this level");
-    outputs_.emplace_back(wanted, static_cast<std::size_t>(it - own.begin()));
+    outputs_.emplace_back(expected, static_cast<std::size_t>(it - own.begin()));
   }
 }
 

@@ -63,9 +63,9 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
   block.start_ns = now_ns();
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (fresh != nullptr) fresh->put(i);
-    const Iteration one = iterate(level, ring[indices[i]], results);
-    block.wall_ns[i] = one.wall_ns;
-    block.latency_ns[i] = one.latency_ns;
+    const Iteration times = iterate(level, ring[indices[i]], results);
+    block.wall_ns[i] = times.wall_ns;
+    block.latency_ns[i] = times.latency_ns;
     if (check != i) continue;
     if (fresh == nullptr) {
       block.kept.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector

@@ -202,17 +202,17 @@ bool TorchLevel::has_device(const std::string& device) const {
   return device == "cpu";
 }
 
-void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) {
-  at::set_num_threads(wanted.threads);
-  set_float32(wanted.precision);
+void TorchLevel::load(const Case& run_case, const Bundle& bundle, const std::filesystem::path& cache) {
+  at::set_num_threads(run_case.threads);
+  set_float32(run_case.precision);
   bfloat16_ = autocast_ = false;
   input_count_ = bundle.inputs.size();
-  case_trains_ = wanted.mode == "train";
-  const auto loss = wanted.json.value("loss", nlohmann::json());
+  case_trains_ = run_case.mode == "train";
+  const auto loss = run_case.json.value("loss", nlohmann::json());
   log_probabilities_ = loss == "nll";
   if (case_trains_ && !loss.is_null() && loss != "nll" && loss != "cross_entropy")
     throw Failure("unsupported", fmt::format("loss {} is not one of: \"cross_entropy\", \"nll\"", loss.dump()));
-  device_ = at::Device(wanted.device);
+  device_ = at::Device(run_case.device);
   if (device_.is_cuda()) device_ = at::Device(at::kCUDA, 0);
   facts_ = Facts{};
   facts_.threads = at::get_num_threads();
@@ -223,7 +223,7 @@ void TorchLevel::load(const Case& wanted, const Bundle& bundle, const std::files
                      : float32 == at::Float32Precision::TF32 ? "tf32"
                                                              : "unknown";
   facts_.autotune = device_.is_cuda() && at::globalContext().benchmarkCuDNN();
-  build(wanted, bundle, cache);
+  build(run_case, bundle, cache);
   if (autocast_) facts_.precision = "amp-bf16";
   const auto held = parameters();
   if (std::any_of(held.begin(), held.end(),

@@ -43,7 +43,7 @@ class TorchLevel : public Level, public Servable {
  public:
   About about() const override;
   bool has_device(const std::string& device) const final;
-  void load(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) final;
+  void load(const Case& run_case, const Bundle& bundle, const std::filesystem::path& cache) final;
   Facts facts() const override { return facts_; }
   void set_input(std::span<const HostTensor> inputs) final;
   void run() override;
@@ -57,7 +57,7 @@ class TorchLevel : public Level, public Servable {
  protected:
   // Makes the network on device(); threads and the case's float32 precision are set. Fills what facts_ is to say beyond
   // them. In the precision bf16 parameters() are to be bfloat16.
-  virtual void build(const Case& wanted, const Bundle& bundle, const std::filesystem::path& cache) = 0;
+  virtual void build(const Case& run_case, const Bundle& bundle, const std::filesystem::path& cache) = 0;
   // One run on device tensors; results in the bundle's order. Under InferenceMode, but in a training step, where only
   // the first result counts.
   virtual std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) = 0;

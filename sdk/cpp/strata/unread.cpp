@@ -27,8 +27,8 @@ void Unread::add_to(State& state) const {
 void Unread::check(const SafeTensors& state) const {
   for (const auto& [name, tensor] : tensors_) {
     if (!is_floating(tensor.view.dtype)) continue;
-    const auto* found = state.find(weight_prefix + name);
-    if (found == nullptr || found->dtype != tensor.view.dtype || found->shape != tensor.view.shape)
+    const auto* stored = state.find(weight_prefix + name);
+    if (stored == nullptr || stored->dtype != tensor.view.dtype || stored->shape != tensor.view.shape)
       throw Failure("failed", fmt::format("{}: '{}{}' is missing, or of another type or shape", state.where(),
                                           weight_prefix, name));
   }

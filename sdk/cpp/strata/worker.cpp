@@ -160,48 +160,48 @@ json Worker::hello(const json&) {
 }
 
 // Refuses what level.json does not declare, or the level does not implement, then asks the level itself.
-void Worker::check_case(const Case& wanted) {
+void Worker::check_case(const Case& run_case) {
   const LevelJson& declared = level_json();
-  const auto name = declared.id() + (wanted.variant == "default" ? "" : "@" + wanted.variant);
+  const auto name = declared.id() + (run_case.variant == "default" ? "" : "@" + run_case.variant);
   const auto need = [](const std::string& who, const std::string& what, const std::string& value,
                        const std::vector<std::string>& allowed) {
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
       throw Failure("unsupported", fmt::format("{} has no {} {}", who, what, value),
                     fmt::format("it has: {}", fmt::join(allowed, ", ")));
   };
-  need(declared.id(), "variant", wanted.variant, declared.variants());
-  need(name, "mode", wanted.mode, declared.list("modes", wanted.variant));
-  need(name, "device", wanted.device, declared.list("devices", wanted.variant));
-  need(name, "precision", wanted.precision, declared.list("precisions", wanted.variant));
-  if (wanted.mode == "train" && !trains()) throw Failure("unsupported", name + " does not train");
-  if (wanted.json.value("dynamic", json()).is_object() && !declared.flag("dynamic", wanted.variant))
+  need(declared.id(), "variant", run_case.variant, declared.variants());
+  need(name, "mode", run_case.mode, declared.list("modes", run_case.variant));
+  need(name, "device", run_case.device, declared.list("devices", run_case.variant));
+  need(name, "precision", run_case.precision, declared.list("precisions", run_case.variant));
+  if (run_case.mode == "train" && !trains()) throw Failure("unsupported", name + " does not train");
+  if (run_case.json.value("dynamic", json()).is_object() && !declared.flag("dynamic", run_case.variant))
     throw Failure("unsupported", name + " serves one batch size only", "leave --dynamic out");
-  if (!level().has_device(wanted.device))
-    throw Failure("unavailable", fmt::format("{} finds no device {} here", name, wanted.device),
+  if (!level().has_device(run_case.device))
+    throw Failure("unavailable", fmt::format("{} finds no device {} here", name, run_case.device),
                   "`strata doctor` says why");
-  if (const auto why = level().supports(wanted); !why.empty()) throw Failure("unsupported", why);
+  if (const auto why = level().supports(run_case); !why.empty()) throw Failure("unsupported", why);
 }
 
 json Worker::load(const json& request) {
   if (bundle_) throw Failure("bad_request", "a network is loaded already", "send unload first");
-  Case wanted = read_case(field<json>(request, "case"));
-  if (request.contains("variant")) wanted.variant = field<std::string>(request, "variant");
+  Case run_case = read_case(field<json>(request, "case"));
+  if (request.contains("variant")) run_case.variant = field<std::string>(request, "variant");
   const auto set = field<std::string>(request, "weights");
   const auto cache = field<std::string>(request, "cache");
   Bundle bundle = read_bundle(field<std::string>(request, "bundle"));
   try {
-    check_case(wanted);
+    check_case(run_case);
     const SafeTensors values = read_weight_set(bundle, set);
     const auto start = now_ns();
     level().copy_inputs = !bundle.json.value("writes_inputs", json::array()).empty();
-    level().load(wanted, bundle, cache);
+    level().load(run_case, bundle, cache);
     const auto built = now_ns();
     level().load_weights(set, values);
-    if (wanted.mode == "train") start_training(wanted);
+    if (run_case.mode == "train") start_training(run_case);
     const auto done = now_ns();
     const Facts facts = level().facts();
     bundle_ = std::move(bundle);
-    on_device_ = wanted.device != "cpu";
+    on_device_ = run_case.device != "cpu";
     first_ns_.reset();
     return {{"phases", {{"build_ns", built - start}, {"weights_ns", done - built}}},
             {"settings",
@@ -315,14 +315,14 @@ void Worker::iterate_guarded(std::size_t index, std::vector<HostTensor>& results
 
 json Worker::prove(const json& request) {
   need_inputs();
-  const auto wanted = indices(request);
+  const auto entries = indices(request);
   const auto out = field<std::string>(request, "out");
-  std::vector<std::vector<HostTensor>> kept(wanted.size());
+  std::vector<std::vector<HostTensor>> kept(entries.size());
   Named named;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    iterate_guarded(wanted[i], kept[i]);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    iterate_guarded(entries[i], kept[i]);
     check_results(kept[i]);
-    name_results(named, wanted[i], kept[i]);
+    name_results(named, entries[i], kept[i]);
   }
   write(out, named);
   json names = json::array();
@@ -344,9 +344,9 @@ json Worker::warm_up(const json& request) {
     done = 1;
   }
   for (; done < iterations || now_ns() - start < min_ns; ++done) {
-    const auto one = iterate(iterated(), ring_[static_cast<std::size_t>(done) % ring_.size()], results);
-    note_first(one.wall_ns);
-    if (wall_ns.size() < kept_warm_up) wall_ns.push_back(one.wall_ns);
+    const auto times = iterate(iterated(), ring_[static_cast<std::size_t>(done) % ring_.size()], results);
+    note_first(times.wall_ns);
+    if (wall_ns.size() < kept_warm_up) wall_ns.push_back(times.wall_ns);
   }
   check_results(results);
   return {{"iterations", done}, {"first_ns", *first_ns_}, {"wall_ns", std::move(wall_ns)}};
@@ -356,22 +356,22 @@ json Worker::measure(const json& request) {
   need_inputs();
   const auto iterations = count_field(request, "iterations", 1);
   const auto head = request.contains("head") ? count_field(request, "head", 0) : 0;
-  const auto wanted = indices_for(request, iterations);
+  const auto entries = indices_for(request, iterations);
   if (const auto region = request.value("region", json("end_to_end")); region != "end_to_end")
     throw Failure("unsupported", fmt::format("region {} is not one of: \"end_to_end\"", region.dump()));
   std::optional<std::size_t> check;
   if (request.contains("check") && !request["check"].is_null() && request["check"] != -1) {  // -1 or null: none
     check = static_cast<std::size_t>(count_field(request, "check", 0));
-    if (*check >= wanted.size())
+    if (*check >= entries.size())
       throw Failure("bad_request", fmt::format("check {} is not one of the {} iterations", *check, iterations));
   }
   const auto out = check ? field<std::string>(request, "out") : std::string();
   std::vector<std::uint64_t> places;
   std::optional<FreshInputs> fresh;
-  std::size_t checked = check ? wanted[*check] : 0;
+  std::size_t checked = check ? entries[*check] : 0;
   if (const auto asked = request.find("fresh"); asked != request.end()) {
     places = field<std::vector<std::uint64_t>>(*asked, "places");
-    fresh.emplace(ring_, wanted, field<std::uint64_t>(*asked, "first"), places);
+    fresh.emplace(ring_, entries, field<std::uint64_t>(*asked, "first"), places);
     if (check && asked->contains("exchange")) {
       if (steps()) throw Failure("bad_request", "inputs of training steps are not exchanged", "leave exchange out");
       const auto other = static_cast<std::size_t>(count_field(*asked, "exchange", 0));
@@ -381,7 +381,7 @@ json Worker::measure(const json& request) {
       fresh->exchange_at(*check, checked = other);
     }
   }
-  const Block block = run_block(iterated(), ring_, static_cast<int>(head), wanted, check, fresh ? &*fresh : nullptr);
+  const Block block = run_block(iterated(), ring_, static_cast<int>(head), entries, check, fresh ? &*fresh : nullptr);
   note_first(block.wall_ns.front());
   if (check) {
     check_results(block.kept);

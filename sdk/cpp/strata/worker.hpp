@@ -103,7 +103,7 @@ class Worker {
   void need_inputs() const;
   std::vector<std::size_t> indices(const json& request) const;
   std::vector<std::size_t> indices_for(const json& request, std::int64_t iterations) const;
-  void check_case(const Case& wanted);
+  void check_case(const Case& run_case);
   void note_first(std::int64_t wall_ns);
   void iterate_guarded(std::size_t index, std::vector<HostTensor>& results);
   bool restore_inputs(std::size_t index, const std::vector<std::vector<std::byte>>& before);
@@ -111,7 +111,7 @@ class Worker {
   // Training: stepper_ exists while a case of mode train is loaded.
   Stepper& stepper();
   bool steps() const { return stepper_ && stepper_->training(); }  // an iteration is a step
-  void start_training(const Case& wanted);
+  void start_training(const Case& run_case);
   Iterated& iterated();
   const std::vector<Declared>& declared() const;  // what an iteration gives
   void check_results(const std::vector<HostTensor>& results) const;

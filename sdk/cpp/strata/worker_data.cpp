@@ -139,9 +139,9 @@ json Worker::evaluate(const json& request) {
     const auto& entry = batches.take();
     wall_ns.push_back(iterate(iterated(), entry, results).wall_ns);
     check_results(results);
-    const auto one = score(results[0], entry[1], std::min(batch, count - done), loss);
-    total.loss += one.loss;
-    total.correct += one.correct;
+    const auto batch_score = score(results[0], entry[1], std::min(batch, count - done), loss);
+    total.loss += batch_score.loss;
+    total.correct += batch_score.correct;
   }
   return {{"samples", count}, {"correct", total.correct}, {"loss_sum", total.loss}, {"wall_ns", wall_ns}};
 }

@@ -25,26 +25,26 @@ json Worker::serve_clients(const json& request) {
   const auto out = plan.checks > 0 ? field<std::string>(request, "out") : std::string();
   const auto callers = can<Servable>()->clients(static_cast<int>(clients), static_cast<int>(threads));
   const Served served = strata::serve_clients(callers, ring_, plan);
-  json told = json::array();
+  json answers = json::array();
   for (std::size_t client = 0; client < served.clients.size(); ++client) {
-    const auto& one = served.clients[client];
+    const auto& client_record = served.clients[client];
     json checked = json::array();
-    for (std::size_t i = 0; i < one.kept.size(); ++i) {
-      const auto& [index, results] = one.kept[i];
+    for (std::size_t i = 0; i < client_record.kept.size(); ++i) {
+      const auto& [index, results] = client_record.kept[i];
       check_results(results);
       Named named;
       name_results(named, index, results);
       write(fmt::format("{}-{}-{}.safetensors", out, client, i), named);
       checked.push_back(index);
     }
-    told.push_back({{"requests", one.requests},
-                    {"start_ns", one.start_ns},
-                    {"wall_ns", one.wall_ns},
-                    {"latency_ns", one.latency_ns},
-                    {"done_ns", one.done_ns},
-                    {"checked", std::move(checked)}});
+    answers.push_back({{"requests", client_record.requests},
+                       {"start_ns", client_record.start_ns},
+                       {"wall_ns", client_record.wall_ns},
+                       {"latency_ns", client_record.latency_ns},
+                       {"done_ns", client_record.done_ns},
+                       {"checked", std::move(checked)}});
   }
-  return {{"clients", std::move(told)}, {"cpu_ns", served.cpu_ns}};
+  return {{"clients", std::move(answers)}, {"cpu_ns", served.cpu_ns}};
 }
 
 }  // namespace strata

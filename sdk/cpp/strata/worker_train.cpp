@@ -31,8 +31,8 @@ Stepper& Worker::stepper() {
   return *stepper_;
 }
 
-void Worker::start_training(const Case& wanted) {
-  const Optimiser optimiser = read_optimiser(wanted.json.value("optimiser", json()));
+void Worker::start_training(const Case& run_case) {
+  const Optimiser optimiser = read_optimiser(run_case.json.value("optimiser", json()));
   stepper_.emplace(level(), *can<Trainable>());
   stepper_->set_mode(true, true);
   stepper_->start(optimiser);
@@ -105,13 +105,13 @@ json Worker::profile(const json& request) {
   need_inputs();
   if (!training.training())
     throw Failure("bad_request", "only training steps have phases, the mode is eval", "send set_mode with mode train");
-  const auto wanted = indices_for(request, count_field(request, "iterations", 1));
+  const auto entries = indices_for(request, count_field(request, "iterations", 1));
   auto& profiled = *can<Profiled>();
   // set_input takes the caller's memory as it is, or copies it to the device
   const std::string before = on_device_ ? "to_device" : "input";
   std::map<std::string, std::vector<std::int64_t>> phases;
   std::vector<HostTensor> results;
-  for (const auto index : wanted) {
+  for (const auto index : entries) {
     const auto watch = profiled.stopwatch();
     std::vector<std::string> names{before};
     watch->mark();
@@ -125,7 +125,7 @@ json Worker::profile(const json& request) {
     training.outputs(results);
     const auto times = watch->between_ns();
     for (std::size_t i = 0; i < names.size(); ++i) phases[names[i]].push_back(times[i]);
-    if (index == wanted.front()) note_first(std::accumulate(times.begin(), times.end(), std::int64_t{0}));
+    if (index == entries.front()) note_first(std::accumulate(times.begin(), times.end(), std::int64_t{0}));
   }
   json result{{"phases", phases}};
   auto joined = profiled.joined_phases();

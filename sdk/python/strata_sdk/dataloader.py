@@ -42,8 +42,8 @@ class Images(Dataset):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, wanted: tuple[int, bool, int, int]) -> tuple[torch.Tensor, int]:
-        index, mirrored, down, right = wanted
+    def __getitem__(self, draw: tuple[int, bool, int, int]) -> tuple[torch.Tensor, int]:
+        index, mirrored, down, right = draw
         array = self.images[index]
         image = (
             Image.fromarray(array[0], mode="L")
@@ -66,7 +66,7 @@ def batches(
     """For each step what a level takes as an entry ((images,), labels), how long was waited for it
     and how long it took to gather, in ns: the same, since nothing runs ahead."""
 
-    def wanted(step: int) -> list[tuple[int, bool, int, int]]:
+    def draws_of(step: int) -> list[tuple[int, bool, int, int]]:
         flips = [False] * len(order.samples[step]) if order.flip is None else order.flip[step] != 0
         shifts = (
             np.zeros((len(order.samples[step]), 2), np.int8)
@@ -78,7 +78,9 @@ def batches(
             for index, flip, (down, right) in zip(order.samples[step], flips, shifts)
         ]
 
-    loader = iter(DataLoader(Images(split, maker), batch_sampler=[wanted(step) for step in steps]))
+    loader = iter(
+        DataLoader(Images(split, maker), batch_sampler=[draws_of(step) for step in steps])
+    )
     for _ in steps:
         begin = loop.clock()
         images, labels = next(loader)

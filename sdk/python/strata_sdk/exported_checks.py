@@ -396,14 +396,18 @@ class _Checker:
     def tree(self, place: str, spec: Any) -> None:
         """A tree of containers, as torch.utils._pytree writes it: [protocol, node]."""
 
-        def node(one: dict) -> None:
-            if one["type"] not in TREE_TYPES:
-                self.refuse(place, one["type"], "is no container that strata lets a file name")
+        def node(described: dict) -> None:
+            if described["type"] not in TREE_TYPES:
+                self.refuse(
+                    place, described["type"], "is no container that strata lets a file name"
+                )
             context = (
-                json.loads(one["context"]) if isinstance(one["context"], str) else one["context"]
+                json.loads(described["context"])
+                if isinstance(described["context"], str)
+                else described["context"]
             )
             self.context(place, context)
-            for inner in one["children_spec"]:
+            for inner in described["children_spec"]:
                 node(inner)
 
         node(spec[1])

@@ -40,17 +40,19 @@ class FreshInputs:
         if other is not None and check >= 0 and other != entries[check]:
             self._exchange_at, self._pairs = check, list(zip(arrays[entries[check]], arrays[other]))
             entries[check] = other
-        found = {entry: _find(arrays[entry], places) for entry in set(entries)}
+        spots = {entry: _find(arrays[entry], places) for entry in set(entries)}
         # in use, the fewest of all entries; 0: some entry has none
-        self.places = min((0 if one is None else len(one[1]) for one in found.values()), default=0)
-        self._before = [one for one in found.values() if one is not None]
+        self.places = min(
+            (0 if spot is None else len(spot[1]) for spot in spots.values()), default=0
+        )
+        self._before = [spot for spot in spots.values() if spot is not None]
         numbers = first + numpy.arange(len(entries), dtype=numpy.uint64)
         values = {
-            entry: _numbered(one[2], numbers) for entry, one in found.items() if one is not None
+            entry: _numbered(spot[2], numbers) for entry, spot in spots.items() if spot is not None
         }
         # all that is computed, so that put() only writes
         self._rows = [
-            None if (one := found[entry]) is None else (one[0], one[1], values[entry][i])
+            None if (spot := spots[entry]) is None else (spot[0], spot[1], values[entry][i])
             for i, entry in enumerate(entries)
         ]
 
@@ -75,9 +77,9 @@ class FreshInputs:
             self._exchange()
 
     def _exchange(self) -> None:
-        for one, other in self._pairs:
-            kept = one.copy()
-            one[...] = other
+        for spot, other in self._pairs:
+            kept = spot.copy()
+            spot[...] = other
             other[...] = kept
         self._exchanged = not self._exchanged
 

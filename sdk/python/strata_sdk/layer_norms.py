@@ -35,10 +35,13 @@ def layers_of(module: nn.Module) -> dict[str, tuple[nn.Module, list[Tensor]]]:
     """What is called a layer: a module that has trained parameters of two dimensions or more itself
     (convolutions, linear layers, embeddings, attention), with these."""
     own = {
-        name: (one, [p for p in one.parameters(recurse=False) if p.requires_grad and p.dim() >= 2])
-        for name, one in module.named_modules()
+        name: (
+            part,
+            [p for p in part.parameters(recurse=False) if p.requires_grad and p.dim() >= 2],
+        )
+        for name, part in module.named_modules()
     }
-    return {name or "network": found for name, found in own.items() if found[1]}
+    return {name or "network": norms for name, norms in own.items() if norms[1]}
 
 
 def of_step(

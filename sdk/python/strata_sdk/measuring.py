@@ -47,7 +47,7 @@ def measure(worker: Worker, request: Request) -> dict:
         from . import tensors
 
         tensors.write(request["out"], block.kept)
-    told = {} if fresh is None else {"fresh": {"places": fresh.places}}
+    freshness = {} if fresh is None else {"fresh": {"places": fresh.places}}
     return {
         "wall_ns": block.wall_ns,
         "latency_ns": block.latency_ns,
@@ -55,7 +55,7 @@ def measure(worker: Worker, request: Request) -> dict:
         "start_ns": block.start_ns,
         "runq_ns": block.runq_ns,
         "kept_ns": block.kept_ns,
-    } | told
+    } | freshness
 
 
 def _fresh(worker: Worker, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:

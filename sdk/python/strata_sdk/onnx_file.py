@@ -53,19 +53,21 @@ class OnnxNetwork(nn.Module):
             if node.op_type in READERS
             for name in (node.input[:4] if node.op_type == "BatchNormalization" else node.input)
         }
-        for one in model.graph.initializer:
+        for stored in model.graph.initializer:
             if (
-                one.name in read
-                and one.data_type == onnx.TensorProto.FLOAT
-                and int(np.prod(one.dims)) > 1
+                stored.name in read
+                and stored.data_type == onnx.TensorProto.FLOAT
+                and int(np.prod(stored.dims)) > 1
             ):
                 # register_parameter takes no dots
-                self._parameters[one.name] = nn.Parameter(
-                    torch.from_numpy(onnx.numpy_helper.to_array(one).copy())
+                self._parameters[stored.name] = nn.Parameter(
+                    torch.from_numpy(onnx.numpy_helper.to_array(stored).copy())
                 )
         self.runs: dict = {}
-        weights = {one.name for one in model.graph.initializer}
-        self.input_names = [one.name for one in model.graph.input if one.name not in weights]
+        weights = {stored.name for stored in model.graph.initializer}
+        self.input_names = [
+            stored.name for stored in model.graph.input if stored.name not in weights
+        ]
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         wide = any(value.dtype == torch.float64 for value in self._parameters.values())
@@ -105,9 +107,9 @@ class OnnxNetwork(nn.Module):
             )
             return onnx.numpy_helper.from_array(array.astype(dtype), tensor.name)
 
-        for one in model.graph.initializer:
-            if one.data_type == onnx.TensorProto.FLOAT:
-                one.CopyFrom(converted(one))
+        for stored in model.graph.initializer:
+            if stored.data_type == onnx.TensorProto.FLOAT:
+                stored.CopyFrom(converted(stored))
         if number != onnx.TensorProto.FLOAT:
             _widen(model, converted, number)
         return model
@@ -210,7 +212,7 @@ def build(path: Path) -> models.Built:
     import onnx
 
     model = load(path)
-    weights = {one.name for one in model.graph.initializer}
+    weights = {stored.name for stored in model.graph.initializer}
     types = {
         onnx.TensorProto.FLOAT: "float32",
         onnx.TensorProto.DOUBLE: "float64",

@@ -63,12 +63,12 @@ def serve(worker: Worker, request: Request) -> dict:
     plan = read_plan(request)
     clients = cast(Serves, level).clients(plan.clients, plan.threads)
     records, cpu_ns = run(clients, worker.arrays, level, plan)
-    told = []
+    answers = []
     for client, record in enumerate(records):
         for i, (index, result) in enumerate(record.kept):
             worker.write_outputs(f"{request['out']}-{client}-{i}.safetensors", index, result)
         sampled = sample(len(record.latency_ns), plan.samples, plan.seed + client)
-        told.append(
+        answers.append(
             {
                 "requests": len(record.latency_ns),
                 "start_ns": record.start_ns,
@@ -78,7 +78,7 @@ def serve(worker: Worker, request: Request) -> dict:
                 "checked": [index for index, _ in record.kept],
             }
         )
-    return {"clients": told, "cpu_ns": cpu_ns}
+    return {"clients": answers, "cpu_ns": cpu_ns}
 
 
 def read_plan(request: Request) -> Plan:

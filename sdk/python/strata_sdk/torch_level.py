@@ -145,22 +145,22 @@ class TorchLevel(TorchTraining, Serves, ReadsWeights):
         return [self.job.weights_path(self.job.weights)]
 
     def settings(self) -> dict[str, Any]:
-        found = {
+        reported = {
             "threads": torch.get_num_threads(),
             "precision": precision.found_in(self.module, self.job.precision),
             "layout": "contiguous",
             "autotune": torch.backends.cudnn.benchmark if self.device.type == "cuda" else False,
         }
-        return found | ({"optimiser": self.optimiser_kind()} if self.job.trains else {})
+        return reported | ({"optimiser": self.optimiser_kind()} if self.job.trains else {})
 
     def device_peak_bytes(self) -> int | None:
         return torch.cuda.max_memory_allocated() if self.device.type == "cuda" else None
 
     def versions(self) -> dict[str, str]:
-        found = super().versions()
+        names = super().versions()
         if torch.version.cuda and torch.cuda.is_available():
-            found |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        return found
+            names |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
+        return names
 
     def build(self) -> dict[str, str]:
         return (

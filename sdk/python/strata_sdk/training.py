@@ -93,17 +93,17 @@ def set_labels(worker: Worker, request: Request) -> dict:
     count = len(worker.ring)
     if not count:
         raise BadRequest("there are no inputs", "send `inputs` before `set_labels`")
-    present, wanted = set(tensors.names_in(path)), [f"{i}/labels" for i in range(count)]
-    missing = [name for name in wanted if name not in present]
+    present, required = set(tensors.names_in(path)), [f"{i}/labels" for i in range(count)]
+    missing = [name for name in required if name not in present]
     if missing or len(present) != count:
         raise BadRequest(
             f"{path} holds {len(present)} tensors"
             + (f" and lacks {missing[0]}" if missing else f" for {count} inputs"),
             "one `<index>/labels` an entry of the ring, from 0",
         )
-    arrays = list(tensors.read(path, wanted).values())
+    arrays = list(tensors.read(path, required).values())
     shape = tuple(training.level.job.about["outputs"][0]["shape"])
-    for name, array in zip(wanted, arrays):
+    for name, array in zip(required, arrays):
         if array.dtype.name != "int64" or array.shape != shape[:1]:
             raise BadRequest(
                 f"{name} is {array.dtype.name} of shape {list(array.shape)}",

@@ -171,25 +171,25 @@ def _mapped(path: str) -> dict[str, np.ndarray]:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
     whole = np.memmap(path, np.uint8, "r")
-    found = {}
+    arrays = {}
     for name, about in header.items():
         if name == "__metadata__" or about["dtype"] not in types:
             continue
         begin, end = (8 + length + offset for offset in about["data_offsets"])
-        found[name] = whole[begin:end].view(types[about["dtype"]]).reshape(about["shape"])
-    return found
+        arrays[name] = whole[begin:end].view(types[about["dtype"]]).reshape(about["shape"])
+    return arrays
 
 
 def _need(
     path: str, file: dict[str, np.ndarray], name: str, dtype: Any, dimensions: int
 ) -> np.ndarray:
-    found = file.get(name)
-    if found is None or found.dtype != dtype or found.ndim != dimensions:
+    value = file.get(name)
+    if value is None or value.dtype != dtype or value.ndim != dimensions:
         raise BadRequest(
-            f"{path}: `{name}` is {'missing' if found is None else f'{found.dtype} of {found.ndim} dimensions'}",
+            f"{path}: `{name}` is {'missing' if value is None else f'{value.dtype} of {value.ndim} dimensions'}",
             f"allowed: {np.dtype(dtype).name} of {dimensions} dimensions",
         )
-    return found
+    return value
 
 
 def ahead(

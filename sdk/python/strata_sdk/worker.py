@@ -265,14 +265,14 @@ class Worker:
         names = level.job.input_names
         present = set(tensors.names_in(request["path"]))
         count = len({name.split("/", 1)[0] for name in present})
-        wanted = [[f"{i}/{name}" for name in names] for i in range(count)]
-        missing = [name for entry in wanted for name in entry if name not in present]
+        entries = [[f"{i}/{name}" for name in names] for i in range(count)]
+        missing = [name for entry in entries for name in entry if name not in present]
         if missing or not count:
             raise BadRequest(
                 f"{request['path']} holds no tensor {missing[0] if missing else '0/' + names[0]}",
                 f"a ring of the inputs {', '.join(names)} is named `<index>/<input name>`, from 0",
             )
-        self.arrays = [tuple(tensors.read(request["path"], entry).values()) for entry in wanted]
+        self.arrays = [tuple(tensors.read(request["path"], entry).values()) for entry in entries]
         self.ring = [level.host_input(entry) for entry in self.arrays]
         if self.training:
             self.training.ring = []  # labels belong to inputs
@@ -424,19 +424,19 @@ def find_level(path: Path) -> type[Level]:
     module = importlib.util.module_from_spec(spec)
     sys.modules["strata_level"] = module
     spec.loader.exec_module(module)
-    found = [
+    classes = [
         value
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, Level)
         and value.__module__ == "strata_level"
     ]
-    if len(found) != 1:
+    if len(classes) != 1:
         raise errors.LevelError(
-            f"{path} defines {len(found)} classes derived from strata_sdk.Level",
+            f"{path} defines {len(classes)} classes derived from strata_sdk.Level",
             "define exactly one",
         )
-    return found[0]
+    return classes[0]
 
 
 def _plain(value: Any) -> Any:

@@ -80,10 +80,10 @@ Plan best_plan(const std::vector<Lifetime>& blocks, std::int64_t least) {
   Planner planner(blocks);
   Plan best;
   std::vector<std::size_t> order;
-  for (auto& one : orders_of(blocks))
-    if (auto plan = planner.place(one); plan.peak < best.peak) {
+  for (auto& candidate : orders_of(blocks))
+    if (auto plan = planner.place(candidate); plan.peak < best.peak) {
       best = std::move(plan);
-      order = std::move(one);
+      order = std::move(candidate);
     }
   const auto count = static_cast<std::int64_t>(blocks.size());
   const auto tries = count < 2 ? 0 : std::min<std::int64_t>(1000, work_of_tries / (count * count));

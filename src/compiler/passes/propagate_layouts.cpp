@@ -112,12 +112,12 @@ class Assignment {
       return alike || !moves(result) ? 0 : never;
     }
     const auto own = layout_of(value);
-    std::set<Layout> wanted;
+    std::set<Layout> layouts;
     for (const int reader : uses_.consumers[at(value)])
-      wanted.merge(wanted_by(p_.steps[at(reader)], at(reader), value));
-    if (uses_.kept[at(value)]) wanted.insert(Layout::plain);
+      layouts.merge(wanted_by(p_.steps[at(reader)], at(reader), value));
+    if (uses_.kept[at(value)]) layouts.insert(Layout::plain);
     double total = 0;
-    for (const auto layout : wanted)
+    for (const auto layout : layouts)
       if (!same_bytes(p_.value(value), own, layout, p_.block)) total += bytes_of(value, own) + bytes_of(value, layout);
     return total;
   }
@@ -253,14 +253,14 @@ class Inserter {
   void read_as_wanted(std::size_t s, int value) {
     auto& step = p_.steps[s];
     const auto own = p_.place(value).layout;
-    const auto wanted = chosen_.wanted_by(step, s, value);
+    const auto layouts = chosen_.wanted_by(step, s, value);
     const auto out = chosen_.chosen(s).out;
     for (auto& argument : step.node.args) {
       const auto in = chosen_.layout_of(argument, s);
       if (in != own && std::find(argument.values.begin(), argument.values.end(), value) != argument.values.end())
         std::replace(argument.values.begin(), argument.values.end(), value, reordered(value, in, s, step));
     }
-    if (wanted.contains(out) && out != own)
+    if (layouts.contains(out) && out != own)
       for (auto& post : step.posts)
         if (post.value == value) post.value = reordered(value, out, s, step);
   }

@@ -73,7 +73,7 @@ class Search {
   bool add_best(std::size_t asked) {
     const auto end = left_.begin() + static_cast<std::ptrdiff_t>(asked);
     std::partial_sort(left_.begin(), end, left_.end(), [&](auto a, auto b) { return gains_[a] > gains_[b]; });
-    for (auto one = left_.begin(); one != end; ++one) gains_[*one] = gain(*one);
+    for (auto left = left_.begin(); left != end; ++left) gains_[*left] = gain(*left);
     const auto best = std::max_element(left_.begin(), end, [&](auto a, auto b) { return gains_[a] < gains_[b]; });
     if (best == end || gains_[*best] <= 0) return false;
     choice_[*best] = true;
@@ -134,14 +134,14 @@ std::string at_peak(const Program& program) {
     most_bytes = std::max(bytes, most_bytes);
   }
   std::stable_sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  std::vector<std::string> told;
+  std::vector<std::string> largest;
   for (std::size_t i = 0; i < std::min(shown, most.size()); ++i) {
     const auto& step = program.steps[static_cast<std::size_t>(most[i].first)];
-    told.push_back(fmt::format("'{}' of {} ({} bytes)", program.value(most[i].storage).name,
-                               step.node.module.empty() ? "the network itself" : step.node.module, most[i].bytes));
+    largest.push_back(fmt::format("'{}' of {} ({} bytes)", program.value(most[i].storage).name,
+                                  step.node.module.empty() ? "the network itself" : step.node.module, most[i].bytes));
   }
-  if (most.size() > shown) told.push_back(fmt::format("{} more", most.size() - shown));
-  return fmt::format("{}", fmt::join(told, ", "));
+  if (most.size() > shown) largest.push_back(fmt::format("{} more", most.size() - shown));
+  return fmt::format("{}", fmt::join(largest, ", "));
 }
 
 // Programs by search, until one fits.

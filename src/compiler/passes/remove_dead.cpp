@@ -8,13 +8,13 @@
 namespace strata::compiler {
 
 Result<void> remove_dead(Program& program) {
-  std::vector<bool> wanted = uses_of(program).kept;
+  std::vector<bool> needed = uses_of(program).kept;
   std::vector<Step> left;
   for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step) {
     const auto& outputs = step->node.outputs;
-    if (std::none_of(outputs.begin(), outputs.end(), [&](int v) { return wanted[static_cast<std::size_t>(v)]; }))
+    if (std::none_of(outputs.begin(), outputs.end(), [&](int v) { return needed[static_cast<std::size_t>(v)]; }))
       continue;
-    for (const int value : operands_of(*step)) wanted[static_cast<std::size_t>(value)] = true;
+    for (const int value : operands_of(*step)) needed[static_cast<std::size_t>(value)] = true;
     left.push_back(std::move(*step));
   }
   std::reverse(left.begin(), left.end());

@@ -143,8 +143,10 @@ void layer_norm_backward(Emitter& e) {
   need_plain(e, gradient);
   need_plain(e, e.node().tensor("input"));
   std::size_t output = 0;
-  const auto wanted = [&](std::size_t i) { return mask.at(i).get<bool>() ? e.result(output++) : std::string(); };
-  const auto result = wanted(0), of_scale = wanted(1), of_shift = wanted(2);
+  const auto result_if_asked = [&](std::size_t i) {
+    return mask.at(i).get<bool>() ? e.result(output++) : std::string();
+  };
+  const auto result = result_if_asked(0), of_scale = result_if_asked(1), of_shift = result_if_asked(2);
   e.call("layer_norm_backward", {{"gradient", e.tensor(gradient)},
                                  {"source", e.tensor(e.node().tensor("input"))},
                                  {"mean", e.tensor(e.node().tensor("mean"))},

@@ -40,10 +40,10 @@ void permute(Emitter& e) {
   permuted(e, order);
 }
 
-void exchange(Emitter& e, std::int64_t one, std::int64_t other) {
+void exchange(Emitter& e, std::int64_t first, std::int64_t second) {
   Numbers order(e.shape(e.self()).size());
   std::iota(order.begin(), order.end(), 0);
-  std::swap(order.at(static_cast<std::size_t>(one)), order.at(static_cast<std::size_t>(other)));
+  std::swap(order.at(static_cast<std::size_t>(first)), order.at(static_cast<std::size_t>(second)));
   permuted(e, order);
 }
 

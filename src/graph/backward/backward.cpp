@@ -136,9 +136,9 @@ Result<TrainingGraph> differentiate(const Graph& network, Loss loss) {
     result.forward_nodes = tape.graph().nodes.size();
     append_loss(tape, loss, result);
     result.loss_nodes = tape.graph().nodes.size();
-    const int one =
+    const int seed =
         tape.call("ones_like.default", {tensor_argument("self", result.loss), plain_argument("dtype", nullptr)});
-    tape.give(result.loss, one);
+    tape.give(result.loss, seed);
     go_back(tape, result.loss_nodes);
   } catch (const NoGradient& error) {
     const auto& node = tape.node();

@@ -12,10 +12,10 @@ void give_rows(Tape& tape, int table, int rows) {
   const Shape whole = tape.shape(table);
   std::int64_t width = 1;
   for (std::size_t i = 1; i < whole.size(); ++i) width *= whole[i];
-  Shape found = tape.shape(rows);
-  found.push_back(width);
+  Shape gathered = tape.shape(rows);
+  gathered.push_back(width);
   const int sums = tape.call("embedding_dense_backward.default",
-                             {tensor_argument("grad_output", tape.viewed(*tape.gradient(), found)),
+                             {tensor_argument("grad_output", tape.viewed(*tape.gradient(), gathered)),
                               tensor_argument("indices", rows), plain_argument("num_weights", whole.front()),
                               plain_argument("padding_idx", -1), plain_argument("scale_grad_by_freq", false)});
   tape.give(table, tape.viewed(sums, whole));

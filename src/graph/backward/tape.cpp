@@ -20,8 +20,8 @@ Tape::Tape(const Graph& network) : graph_(network) {
 }
 
 bool Tape::wants(std::string_view argument) const {
-  const auto* found = node_.find(argument);
-  return found != nullptr && found->kind == Argument::Kind::tensor && wants(found->values.front());
+  const auto* given = node_.find(argument);
+  return given != nullptr && given->kind == Argument::Kind::tensor && wants(given->values.front());
 }
 
 std::optional<int> Tape::gradient(std::size_t i) const {
@@ -31,9 +31,9 @@ std::optional<int> Tape::gradient(std::size_t i) const {
 }
 
 Argument Tape::same(std::string_view argument, std::string name) const {
-  const auto* found = node_.find(argument);
-  if (found == nullptr) throw ArgumentError(fmt::format("{} has no argument '{}'", node_.where(), argument));
-  Argument copy = *found;
+  const auto* given = node_.find(argument);
+  if (given == nullptr) throw ArgumentError(fmt::format("{} has no argument '{}'", node_.where(), argument));
+  Argument copy = *given;
   if (!name.empty()) copy.name = std::move(name);
   return copy;
 }
@@ -74,23 +74,23 @@ std::vector<int> Tape::calls(const std::string& op, std::vector<Argument> argume
   return added.outputs;
 }
 
-int Tape::viewed(int value, const Shape& wanted) {
-  if (shape(value) == wanted) return value;
-  return call("view.default", {tensor_argument("self", value), plain_argument("size", wanted)});
+int Tape::viewed(int value, const Shape& target) {
+  if (shape(value) == target) return value;
+  return call("view.default", {tensor_argument("self", value), plain_argument("size", target)});
 }
 
-int Tape::summed_to(int value, const Shape& wanted) {
+int Tape::summed_to(int value, const Shape& target) {
   const Shape own = shape(value);
-  if (own == wanted) return value;
-  const auto ahead = own.size() - wanted.size();
+  if (own == target) return value;
+  const auto ahead = own.size() - target.size();
   Shape axes;
   for (std::size_t i = 0; i < own.size(); ++i)
-    if (i < ahead || own[i] != wanted[i - ahead]) axes.push_back(static_cast<std::int64_t>(i));
+    if (i < ahead || own[i] != target[i - ahead]) axes.push_back(static_cast<std::int64_t>(i));
   int sum = value;
   if (!axes.empty())
     sum = call("sum.dim_IntList", {tensor_argument("self", value), plain_argument("dim", axes),
                                    plain_argument("keepdim", true), plain_argument("dtype", nullptr)});
-  return viewed(sum, wanted);
+  return viewed(sum, target);
 }
 
 void Tape::give(int value, int gradient) {
@@ -98,9 +98,9 @@ void Tape::give(int value, int gradient) {
   if (shape(gradient) != shape(value))
     throw NoGradient(fmt::format("its rule gives a gradient {} for the tensor '{}' {}", to_string(shape(gradient)),
                                  graph_.value(value).name, to_string(shape(value))));
-  const auto [found, first] = gradients_.emplace(value, gradient);
+  const auto [entry, first] = gradients_.emplace(value, gradient);
   if (!first)
-    found->second = call("add.Tensor", {tensor_argument("self", found->second), tensor_argument("other", gradient),
+    entry->second = call("add.Tensor", {tensor_argument("self", entry->second), tensor_argument("other", gradient),
                                         plain_argument("alpha", 1)});
 }
 

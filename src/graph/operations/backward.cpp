@@ -51,11 +51,11 @@ std::vector<Described> part(const Call& call) {
 std::vector<Described> embedding(const Call& call) {
   const auto &gradient = call.in("grad_output"), &indices = call.in("indices");
   const auto height = call.node().integer("num_weights");
-  Shape wanted = indices.shape;
+  Shape expected = indices.shape;
   need(!gradient.shape.empty() && height >= 0 && !is_floating(indices.type), "the gradient is {}, the indices {}",
        to_string(gradient.shape), name_of(indices.type));
-  wanted.push_back(gradient.shape.back());
-  need(gradient.shape == wanted, "the gradient is {}, the indices {}", to_string(gradient.shape),
+  expected.push_back(gradient.shape.back());
+  need(gradient.shape == expected, "the gradient is {}, the indices {}", to_string(gradient.shape),
        to_string(indices.shape));
   return {{gradient.type, {height, gradient.shape.back()}}};
 }

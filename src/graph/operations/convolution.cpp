@@ -70,9 +70,9 @@ std::vector<Described> convolution(const Call& call) {
 std::vector<Described> convolution_backward(const Call& call) {
   const auto &input = call.in("input"), &weight = call.in("weight"), &gradient = call.in("grad_output");
   need(!call.node().flag("transposed"), "a transposed convolution");
-  const auto wanted = convolved(call);
-  need(gradient.shape == wanted && gradient.type == input.type, "the gradient is {} {}, the convolution gives {}",
-       name_of(gradient.type), to_string(gradient.shape), to_string(wanted));
+  const auto expected = convolved(call);
+  need(gradient.shape == expected && gradient.type == input.type, "the gradient is {} {}, the convolution gives {}",
+       name_of(gradient.type), to_string(gradient.shape), to_string(expected));
   return masked(call, {{input.type, input.shape}, {weight.type, weight.shape}, {weight.type, {weight.shape[0]}}});
 }
 

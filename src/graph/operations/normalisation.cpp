@@ -7,15 +7,15 @@
 namespace strata::graph {
 namespace {
 
-void need_shape(const Call& call, const char* arg, const Shape& wanted) {
+void need_shape(const Call& call, const char* arg, const Shape& expected) {
   if (const auto* argument = call.maybe_in(arg))
-    need(argument->shape == wanted, "{} is {}, wanted is {}", arg, to_string(argument->shape), to_string(wanted));
+    need(argument->shape == expected, "{} is {}, expected {}", arg, to_string(argument->shape), to_string(expected));
 }
 
 // In training with running statistics, these follow as second and third output.
 std::vector<Described> batch_norm(const Call& call) {
   const auto& input = call.in("input");
-  need(input.shape.size() >= 2, "the input is {}, wanted is [N, C, ...]", to_string(input.shape));
+  need(input.shape.size() >= 2, "the input is {}, expected [N, C, ...]", to_string(input.shape));
   for (const char* arg : {"weight", "bias", "running_mean", "running_var"}) need_shape(call, arg, {input.shape[1]});
   std::vector<Described> outputs{{input.type, input.shape}};
   const bool training = call.node().flag("training");
@@ -33,7 +33,7 @@ std::vector<Described> batch_norm(const Call& call) {
 // The result, the batch's mean and 1 / deviation, and with running statistics these after the step.
 std::vector<Described> batch_norm_for_backward(const Call& call) {
   const auto& input = call.in("input");
-  need(input.shape.size() >= 2, "the input is {}, wanted is [N, C, ...]", to_string(input.shape));
+  need(input.shape.size() >= 2, "the input is {}, expected [N, C, ...]", to_string(input.shape));
   const Described channels{input.type, {input.shape[1]}};
   for (const char* arg : {"weight", "bias", "running_mean", "running_var"})
     if (call.node().find(arg) != nullptr) need_shape(call, arg, channels.shape);

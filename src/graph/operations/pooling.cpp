@@ -49,9 +49,9 @@ std::vector<Described> pool_with_indices(const Call& call) {
 
 // The gradient must be of the shape that the pooling gives.
 std::vector<Described> pool_backward(const Call& call) {
-  const auto wanted = pool(call).front().shape;
-  need(call.in("grad_output").shape == wanted, "the gradient is {}, the pooling gives {}",
-       to_string(call.in("grad_output").shape), to_string(wanted));
+  const auto expected = pool(call).front().shape;
+  need(call.in("grad_output").shape == expected, "the gradient is {}, the pooling gives {}",
+       to_string(call.in("grad_output").shape), to_string(expected));
   return same_as_self(call);
 }
 
@@ -64,13 +64,13 @@ std::vector<Described> adaptive_pool_backward(const Call& call) {
 
 std::vector<Described> adaptive_pool(const Call& call) {
   const auto& self = call.self();
-  const auto wanted = call.node().ints("output_size");
-  need(self.shape.size() == wanted.size() + 2 || self.shape.size() == wanted.size() + 1,
-       "the input is {}, the output {}", to_string(self.shape), to_string(wanted));
+  const auto expected = call.node().ints("output_size");
+  need(self.shape.size() == expected.size() + 2 || self.shape.size() == expected.size() + 1,
+       "the input is {}, the output {}", to_string(self.shape), to_string(expected));
   Shape shape = self.shape;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    need(wanted[i] >= 0, "an output of {}", wanted[i]);
-    shape[shape.size() - wanted.size() + i] = wanted[i];
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    need(expected[i] >= 0, "an output of {}", expected[i]);
+    shape[shape.size() - expected.size() + i] = expected[i];
   }
   return {{self.type, shape}};
 }

@@ -102,13 +102,13 @@ std::vector<Described> masked(const Call& call, const std::vector<Described>& al
   const auto* mask = call.node().find("output_mask");
   need(mask != nullptr && mask->plain.is_array() && mask->plain.size() == all.size(), "output_mask has not {} flags",
        all.size());
-  std::vector<Described> wanted;
+  std::vector<Described> outputs;
   for (std::size_t i = 0; i < all.size(); ++i) {
     need(mask->plain[i].is_boolean(), "output_mask is {}", mask->plain.dump());
-    if (mask->plain[i].get<bool>()) wanted.push_back(all[i]);
+    if (mask->plain[i].get<bool>()) outputs.push_back(all[i]);
   }
-  need(!wanted.empty(), "output_mask wants nothing");
-  return wanted;
+  need(!outputs.empty(), "output_mask wants nothing");
+  return outputs;
 }
 
 std::vector<Described> same_as_self(const Call& call) {

@@ -68,16 +68,16 @@ std::vector<Described> index(const Call& call) {
   int groups = 0;
   bool inside = false;
   for (std::size_t axis = 0; axis < self.shape.size(); ++axis) {
-    const auto* one = axis < indices.size() ? indices[axis] : nullptr;
-    if (one != nullptr) {
-      need(!is_floating(one->type) && one->type != Type::boolean, "index {} is {}; only integers give a fixed shape",
-           axis, name_of(one->type));
-      gathered = broadcast(gathered, one->shape);
+    const auto* index_tensor = axis < indices.size() ? indices[axis] : nullptr;
+    if (index_tensor != nullptr) {
+      need(!is_floating(index_tensor->type) && index_tensor->type != Type::boolean,
+           "index {} is {}; only integers give a fixed shape", axis, name_of(index_tensor->type));
+      gathered = broadcast(gathered, index_tensor->shape);
       if (!inside) ++groups;
     } else {
       (groups == 0 ? before : after).push_back(self.shape[axis]);
     }
-    inside = one != nullptr;
+    inside = index_tensor != nullptr;
   }
   need(groups > 0, "no index is given");
   Shape shape = groups == 1 ? before : gathered;

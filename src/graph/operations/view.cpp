@@ -8,29 +8,29 @@ namespace strata::graph {
 namespace {
 
 // `wanted` with its -1 filled in.
-Shape filled(const Shape& wanted, std::int64_t count) {
-  Shape shape = wanted;
+Shape filled(const Shape& target, std::int64_t count) {
+  Shape shape = target;
   std::int64_t known = 1;
   auto open = shape.end();
   for (auto it = shape.begin(); it != shape.end(); ++it) {
     need(*it >= -1 && (*it != -1 || open == shape.end()), "the shape {} has more than one -1, or a negative extent",
-         to_string(wanted));
+         to_string(target));
     if (*it == -1)
       open = it;
     else
       known = times(known, *it);
   }
   if (open != shape.end()) {
-    need(known != 0 && count % known == 0, "{} elements do not fill {}", count, to_string(wanted));
+    need(known != 0 && count % known == 0, "{} elements do not fill {}", count, to_string(target));
     *open = count / known;
   }
-  need(elements(shape) == count, "{} elements do not fill {}", count, to_string(wanted));
+  need(elements(shape) == count, "{} elements do not fill {}", count, to_string(target));
   return shape;
 }
 
 std::vector<Described> view(const Call& call) {
-  const auto wanted = call.node().ints(call.node().find("size") != nullptr ? "size" : "shape");
-  return {{call.self().type, filled(wanted, call.self().elements())}};
+  const auto target = call.node().ints(call.node().find("size") != nullptr ? "size" : "shape");
+  return {{call.self().type, filled(target, call.self().elements())}};
 }
 
 std::vector<Described> flatten(const Call& call) {
@@ -177,14 +177,14 @@ std::vector<Described> unbind(const Call& call) {
   return std::vector<Described>(count, {call.self().type, shape});
 }
 
-Shape expanded(const Shape& own, const Shape& wanted) {
-  need(wanted.size() >= own.size(), "{} cannot be expanded to {}", to_string(own), to_string(wanted));
-  Shape shape = wanted;
-  const auto ahead = wanted.size() - own.size();
+Shape expanded(const Shape& own, const Shape& target) {
+  need(target.size() >= own.size(), "{} cannot be expanded to {}", to_string(own), to_string(target));
+  Shape shape = target;
+  const auto ahead = target.size() - own.size();
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1 && i >= ahead) shape[i] = own[i - ahead];
     need(shape[i] >= 0 && (i < ahead || own[i - ahead] == 1 || own[i - ahead] == shape[i]),
-         "{} cannot be expanded to {}", to_string(own), to_string(wanted));
+         "{} cannot be expanded to {}", to_string(own), to_string(target));
   }
   return shape;
 }

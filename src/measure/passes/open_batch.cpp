@@ -28,20 +28,20 @@ Result<void> OpenBatch::run(CaseRun& point) const {
   for (auto& participant : point.participants) {
     if (interrupted()) break;
     if (!participant.active || participant.job.level.harness) continue;
-    Json found;
+    Json result;
     if (!participant.job.level.dynamic) {
-      found = {{"state", "unsupported"}, {"reason", "level.json does not declare that it serves several batch sizes"}};
+      result = {{"state", "unsupported"}, {"reason", "level.json does not declare that it serves several batch sizes"}};
     } else if (auto job = point.make_job(participant, *point.bundle.dynamic); !job) {
-      found = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
+      result = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
     } else {
       job->launch.log_path += ".dynamic";
-      found = STRATA_TRY(
+      result = STRATA_TRY(
           point.open_batch->run(participant, *job, point.prepare_command(job->level), turns, point.progress));
     }
-    if (found["state"] != "measured")
-      point.progress.note(fmt::format("{} with an open batch: {}: {}", participant.name(), found.value("state", ""),
-                                      found.value("reason", "")));
-    participant.row.info["dynamic"] = std::move(found);
+    if (result["state"] != "measured")
+      point.progress.note(fmt::format("{} with an open batch: {}: {}", participant.name(), result.value("state", ""),
+                                      result.value("reason", "")));
+    participant.row.info["dynamic"] = std::move(result);
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};

@@ -23,12 +23,12 @@ Result<void> Score::run(CaseRun& point) const {
         participant.job.level.harness || interrupted())
       continue;
     point.progress.status(fmt::format("scoring {}", participant.name()), -1);
-    auto found =
+    auto score =
         measure::evaluate(participant, *point.besides.evaluation, point.setting.place, point.setting.environment);
     if (interrupted()) break;
-    if (found["state"] != "scored")
-      point.progress.note(fmt::format("{}: no score: {}", participant.name(), found.value("reason", "")));
-    participant.row.info["eval"] = std::move(found);
+    if (score["state"] != "scored")
+      point.progress.note(fmt::format("{}: no score: {}", participant.name(), score.value("reason", "")));
+    participant.row.info["eval"] = std::move(score);
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};

@@ -25,11 +25,11 @@ OrderedJson cell_json(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* word = std::get_if<Word>(&cell)) return word->text;
   if (const auto* number = std::get_if<Number>(&cell)) {
-    OrderedJson one{{"value", finite_or_null(number->value)}};
-    if (number->low) one["low"] = finite_or_null(*number->low);
-    if (number->high) one["high"] = finite_or_null(*number->high);
-    if (!number->mark.empty()) one["mark"] = number->mark;
-    return one;
+    OrderedJson object{{"value", finite_or_null(number->value)}};
+    if (number->low) object["low"] = finite_or_null(*number->low);
+    if (number->high) object["high"] = finite_or_null(*number->high);
+    if (!number->mark.empty()) object["mark"] = number->mark;
+    return object;
   }
   const auto why = reason_of(cell);
   return why.empty() ? OrderedJson(nullptr) : OrderedJson{{"value", nullptr}, {"reason", why}};
@@ -41,21 +41,22 @@ void add_choices(OrderedJson& item, const std::vector<Choice>& choices) {
 }
 
 OrderedJson axis_json(const Axis& axis) {
-  OrderedJson one{
+  OrderedJson object{
       {"title", axis.title}, {"unit", axis.unit}, {"logarithmic", axis.logarithmic}, {"format", name_of(axis.format)}};
-  if (!axis.categories.empty()) one["categories"] = axis.categories;
-  return one;
+  if (!axis.categories.empty()) object["categories"] = axis.categories;
+  return object;
 }
 
 OrderedJson line_json(const Line& line) {
-  OrderedJson one{{"name", line.name}, {"group", line.group.empty() ? line.name : line.group}};
-  if (line.dashed) one["dashed"] = true;
-  if (line.marks_only) one["marks_only"] = true;
-  one["x"] = values_json(line.x);
-  one["y"] = values_json(line.y);
-  if (!line.labels.empty()) one["labels"] = line.labels;
-  if (!line.low.empty() && !line.high.empty()) one["low"] = values_json(line.low), one["high"] = values_json(line.high);
-  return one;
+  OrderedJson object{{"name", line.name}, {"group", line.group.empty() ? line.name : line.group}};
+  if (line.dashed) object["dashed"] = true;
+  if (line.marks_only) object["marks_only"] = true;
+  object["x"] = values_json(line.x);
+  object["y"] = values_json(line.y);
+  if (!line.labels.empty()) object["labels"] = line.labels;
+  if (!line.low.empty() && !line.high.empty())
+    object["low"] = values_json(line.low), object["high"] = values_json(line.high);
+  return object;
 }
 
 OrderedJson item_json(const Text& text) {
@@ -67,18 +68,18 @@ OrderedJson item_json(const Text& text) {
 }
 
 OrderedJson item_json(const Table& table) {
-  OrderedJson one{{"kind", "table"}, {"id", table.id}, {"title", table.title}};
-  auto& columns = one["columns"] = OrderedJson::array();
+  OrderedJson object{{"kind", "table"}, {"id", table.id}, {"title", table.title}};
+  auto& columns = object["columns"] = OrderedJson::array();
   for (const auto& column : table.columns)
     columns.push_back({{"id", column.id}, {"title", column.title}, {"unit", column.unit}});
-  auto& rows = one["rows"] = OrderedJson::array();
+  auto& rows = object["rows"] = OrderedJson::array();
   for (const auto& row : table.rows) {
     auto cells = OrderedJson::object();
     for (std::size_t c = 0; c < table.columns.size(); ++c) cells[table.columns[c].id] = cell_json(cell_of(row, c));
     rows.push_back(std::move(cells));
   }
-  one["note"] = table.note;
-  return one;
+  object["note"] = table.note;
+  return object;
 }
 
 OrderedJson facts_json(const std::vector<Fact>& all) {
@@ -115,45 +116,45 @@ OrderedJson item_json(const Bars& bars) {
 }
 
 OrderedJson item_json(const Figure& figure) {
-  OrderedJson one{{"kind", "figure"}, {"id", figure.id}, {"title", figure.title}};
-  auto& panels = one["panels"] = OrderedJson::array();
+  OrderedJson object{{"kind", "figure"}, {"id", figure.id}, {"title", figure.title}};
+  auto& panels = object["panels"] = OrderedJson::array();
   for (const auto& panel : figure.panels) {
     auto lines = OrderedJson::array();
     for (const auto& line : panel.lines) lines.push_back(line_json(line));
     panels.push_back(
         {{"title", panel.title}, {"x", axis_json(panel.x)}, {"y", axis_json(panel.y)}, {"lines", std::move(lines)}});
   }
-  one["note"] = figure.note;
-  add_choices(one, figure.choices);
-  return one;
+  object["note"] = figure.note;
+  add_choices(object, figure.choices);
+  return object;
 }
 
 OrderedJson item_json(const HeatMap& map) {
   auto values = OrderedJson::array();
   for (const auto& row : map.values) values.push_back(values_json(row));
-  OrderedJson one{{"kind", "heat_map"},
-                  {"id", map.id},
-                  {"title", map.title},
-                  {"row_title", map.row_title},
-                  {"column_title", map.column_title},
-                  {"rows", map.rows},
-                  {"columns", map.columns},
-                  {"values", std::move(values)},
-                  {"scale", axis_json(map.scale)}};
-  if (!map.labels.empty()) one["labels"] = map.labels;
-  if (map.middle) one["middle"] = finite_or_null(*map.middle);
-  one["note"] = map.note;
-  add_choices(one, map.choices);
-  return one;
+  OrderedJson object{{"kind", "heat_map"},
+                     {"id", map.id},
+                     {"title", map.title},
+                     {"row_title", map.row_title},
+                     {"column_title", map.column_title},
+                     {"rows", map.rows},
+                     {"columns", map.columns},
+                     {"values", std::move(values)},
+                     {"scale", axis_json(map.scale)}};
+  if (!map.labels.empty()) object["labels"] = map.labels;
+  if (map.middle) object["middle"] = finite_or_null(*map.middle);
+  object["note"] = map.note;
+  add_choices(object, map.choices);
+  return object;
 }
 
 OrderedJson field_json(const SurfaceField& field) {
-  OrderedJson one{{"value", finite_or_null(field.number.value)}};
-  if (field.number.low) one["low"] = finite_or_null(*field.number.low);
-  if (field.number.high) one["high"] = finite_or_null(*field.number.high);
-  if (!field.outcome.empty()) one["outcome"] = field.outcome;
-  if (!field.label.empty()) one["label"] = field.label;
-  return one;
+  OrderedJson object{{"value", finite_or_null(field.number.value)}};
+  if (field.number.low) object["low"] = finite_or_null(*field.number.low);
+  if (field.number.high) object["high"] = finite_or_null(*field.number.high);
+  if (!field.outcome.empty()) object["outcome"] = field.outcome;
+  if (!field.label.empty()) object["label"] = field.label;
+  return object;
 }
 
 OrderedJson item_json(const Surface& surface) {
@@ -166,19 +167,19 @@ OrderedJson item_json(const Surface& surface) {
     }
     layers.push_back({{"name", layer.name}, {"fields", std::move(fields)}});
   }
-  OrderedJson one{{"kind", "surface"},
-                  {"id", surface.id},
-                  {"title", surface.title},
-                  {"row_title", surface.row_title},
-                  {"column_title", surface.column_title},
-                  {"rows", surface.rows},
-                  {"columns", surface.columns},
-                  {"layers", std::move(layers)},
-                  {"scale", axis_json(surface.scale)}};
-  if (surface.middle) one["middle"] = finite_or_null(*surface.middle);
-  one["note"] = surface.note;
-  add_choices(one, surface.choices);
-  return one;
+  OrderedJson object{{"kind", "surface"},
+                     {"id", surface.id},
+                     {"title", surface.title},
+                     {"row_title", surface.row_title},
+                     {"column_title", surface.column_title},
+                     {"rows", surface.rows},
+                     {"columns", surface.columns},
+                     {"layers", std::move(layers)},
+                     {"scale", axis_json(surface.scale)}};
+  if (surface.middle) object["middle"] = finite_or_null(*surface.middle);
+  object["note"] = surface.note;
+  add_choices(object, surface.choices);
+  return object;
 }
 
 OrderedJson items_json(const std::vector<Item>& items) {
@@ -206,9 +207,9 @@ void add_content(OrderedJson& object, const Document& document) {
 }  // namespace
 
 nlohmann::ordered_json to_json(const Document& document) {
-  OrderedJson one{{"schema", "strata.document/1"}};
-  add_content(one, document);
-  return one;
+  OrderedJson object{{"schema", "strata.document/1"}};
+  add_content(object, document);
+  return object;
 }
 
 std::string render_json(const Document& document) {

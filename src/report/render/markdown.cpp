@@ -68,9 +68,9 @@ std::string md_table(const Table& table) {
       const auto& cell = cell_of(table.rows[r], c);
       const auto shown = md_cell(cell), why = reason_of(cell);
       // Cells side by side that are absent for one reason say it once.
-      const bool said = c > 0 && reason_of(cell_of(table.rows[r], c - 1)) == why;
+      const bool repeated = c > 0 && reason_of(cell_of(table.rows[r], c - 1)) == why;
       const auto start = c == 0 && r < table.depths.size() ? indent_of(table.depths[r]) : std::string();
-      out += " " + start + (!shown.empty() ? shown : why.empty() || said ? "–" : "– (" + md(why) + ")") + " |";
+      out += " " + start + (!shown.empty() ? shown : why.empty() || repeated ? "–" : "– (" + md(why) + ")") + " |";
     }
     out += "\n";
   }

@@ -74,10 +74,10 @@ std::vector<Point> thinned(std::vector<Point> points, std::size_t most) {
     const auto first = points.begin() + static_cast<std::ptrdiff_t>(s * points.size() / stretches);
     const auto last = points.begin() + static_cast<std::ptrdiff_t>((s + 1) * points.size() / stretches);
     auto least = first, largest = first;
-    for (auto one = first; one != last; ++one) {
-      if (!std::isfinite(one->y)) continue;
-      if (!(one->y >= least->y)) least = one;  // also where `least` is a gap
-      if (!(one->y <= largest->y)) largest = one;
+    for (auto it = first; it != last; ++it) {
+      if (!std::isfinite(it->y)) continue;
+      if (!(it->y >= least->y)) least = it;  // also where `least` is a gap
+      if (!(it->y <= largest->y)) largest = it;
     }
     kept.push_back(*std::min(least, largest));
     if (least != largest) kept.push_back(*std::max(least, largest));

@@ -21,8 +21,8 @@ document::Table cost_table(const std::vector<const Json*>& rows) {
                    {.id = "weights", .title = "weights in"},
                    {.id = "memory", .title = "memory"},
                    {.id = "pss", .title = "share (PSS)"},
-                   {.id = "ship", .title = "to ship"},
-                   {.id = "lines", .title = "lines to keep"}};
+                   {.id = "deployment_size", .title = "deployment size"},
+                   {.id = "lines", .title = "maintained lines"}};
   for (const Json* row : rows) {
     const auto warm = number(*row, "startup.warm_start_ms"), cold = number(*row, "startup.cold_start_ms");
     const auto built = cold && warm
@@ -52,7 +52,7 @@ std::string files_words(const Json& files, const char* field, std::string (*writ
 
 document::Table counted_files(const std::vector<const Json*>& rows) {
   document::Table table{.id = "files", .title = "Files behind these figures"};
-  table.columns = {left_column("level", "level"), left_column("lines", "lines of code to keep"),
+  table.columns = {left_column("level", "level"), left_column("lines", "maintained lines of code"),
                    left_column("libraries", "libraries that the process ran")};
   for (const Json* row : rows) {
     const auto kept = files_words(list(*row, "lines.files"), "lines", count),
