@@ -170,9 +170,7 @@ def line_of(name: str, chosen: list[Json]) -> str:
     alarms = sum(twins["verdict"] in ALARMS for twins in chosen)
     assumed = sum(twins["if_assumed"]["verdict"] in ALARMS for twins in chosen)
     logs = [[math.log(ratio) for ratio in twins["by_restart"]] for twins in chosen]
-    spread = [
-        statistics.variance(ratios_of_run) for ratios_of_run in logs if len(ratios_of_run) > 1
-    ]
+    spread = [statistics.variance(ratios) for ratios in logs if len(ratios) > 1]
     ratios = [
         twins["ratio"] for twins in chosen if twins["ratio"]["low"] and twins["ratio"]["high"]
     ]

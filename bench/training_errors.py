@@ -251,7 +251,9 @@ def train_missing(
             ):
                 file.write(json.dumps(line) + "\n")
             file.flush()
-            print(f"{begin + PIECE} of {len(missing)}", file=sys.stderr, flush=True)
+            print(
+                f"{min(begin + PIECE, len(missing))} of {len(missing)}", file=sys.stderr, flush=True
+            )
     return True
 
 

@@ -53,8 +53,8 @@ int print(const report::Cells& columns, const Rows& rows, const std::string& for
   if (*format == report::Format::json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& row : rows) {
-      auto& level_json = all.emplace_back(nlohmann::ordered_json::object());
-      for (std::size_t c = 0; c < columns.size(); ++c) level_json[columns[c]] = row[c];
+      auto& row_json = all.emplace_back(nlohmann::ordered_json::object());
+      for (std::size_t c = 0; c < columns.size(); ++c) row_json[columns[c]] = row[c];
     }
     answer(escape::json(all.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n");  // in the columns' order
     return 0;

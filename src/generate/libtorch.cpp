@@ -202,7 +202,7 @@ class Writer {
     headers_.insert(operation);
     const auto function = operation + (overload == "default" ? "" : "_" + overload);
     std::vector<std::string> arguments;
-    for (const auto& argument_of : node.args) arguments.push_back(argument(node, argument_of));
+    for (const auto& entry : node.args) arguments.push_back(argument(node, entry));
     const auto made = fmt::format("op::{}::call({})", function, fmt::join(arguments, ", "));
     const auto& shape = graph_.value(node.outputs.front()).shape;
     std::string from = node.module.empty() ? node.module_type : fmt::format("{} ({})", node.module, node.module_type);

@@ -201,8 +201,9 @@ void CaseRun::prove(Participant& participant) {
       participant.row.memory = {{"expected_peak_bytes", participant.peak_bytes}};
     }
   }
-  if (const auto first =
-          outside::read_file(participant.job.cache / "warm.json")) {  // by another run, perhaps another program
+  // By another run, perhaps another program: of one that noted other fields nothing is known.
+  if (const auto first = outside::read_file(participant.job.cache / "warm.json");
+      first && first->contains("total_ms")) {
     Json& cold_start = participant.row.info["cold_start"] = Json::object();
     for (const char* part : {"total_ms", "prepare_ms"}) cold_start[part] = outside::number_or(*first, part);
   }

@@ -122,16 +122,16 @@ Result<std::vector<NamedEnvironment>> ask_named_environments(const std::vector<N
                                                              const Installation& place,
                                                              const std::vector<std::string>& modules) {
   std::vector<NamedEnvironment> all;
-  for (const auto& environment_of : named) {
-    NamedEnvironment asked{environment_of.name, place_of(environment_of, place), {}};
-    auto environment = ask_environment(environment_of.python, asked.place, modules, Ask::packages);
+  for (const auto& named_environment : named) {
+    NamedEnvironment asked{named_environment.name, place_of(named_environment, place), {}};
+    auto environment = ask_environment(named_environment.python, asked.place, modules, Ask::packages);
     if (!environment)
-      return wrong_usage(fmt::format("--env {}: {}", environment_of.name, environment.error().what),
+      return wrong_usage(fmt::format("--env {}: {}", named_environment.name, environment.error().what),
                          "give the path of a Python interpreter that has PyTorch 2.11 or newer");
     if (environment->torch_version.empty())
-      return fail(fmt::format("--env {}: {} has no PyTorch", environment_of.name, environment_of.python),
+      return fail(fmt::format("--env {}: {} has no PyTorch", named_environment.name, named_environment.python),
                   "install PyTorch 2.11 or newer there, or name another interpreter", Exit::environment);
-    environment->name = environment_of.name;
+    environment->name = named_environment.name;
     asked.environment = std::move(*environment);
     all.push_back(std::move(asked));
   }

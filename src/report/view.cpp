@@ -447,12 +447,11 @@ Json view(const store::Run& stored) {
   if (is_interrupted && std::none_of(run.warnings.begin(), run.warnings.end(), is_note)) run.warnings.push_back(note);
   Json warnings = Json::array(), cases = Json::array();
   for (const auto& warning : run.warnings) {  // each once, however often the run came upon it
-    const Json text_of_warning{{"id", warning.id},
-                               {"case", warning.case_key.empty() ? Json() : Json(warning.case_key)},
-                               {"what", warning.what},
-                               {"advice", warning.advice}};
-    if (std::find(warnings.begin(), warnings.end(), text_of_warning) == warnings.end())
-      warnings.push_back(text_of_warning);
+    const Json entry{{"id", warning.id},
+                     {"case", warning.case_key.empty() ? Json() : Json(warning.case_key)},
+                     {"what", warning.what},
+                     {"advice", warning.advice}};
+    if (std::find(warnings.begin(), warnings.end(), entry) == warnings.end()) warnings.push_back(entry);
   }
   for (const auto& run_case : run.cases) cases.push_back(CaseView(run, run_case).build());
   add_slo(run, cases);

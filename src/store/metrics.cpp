@@ -123,14 +123,14 @@ Result<std::vector<Series>> Store::series(std::int64_t row_id) const {
   ask.bind(row_id);
   std::vector<Series> all;
   while (ask.step()) {
-    Series value_of{.name = ask.text(), .unit = ask.text(), .axis = ask.text()};
-    value_of.repeat = static_cast<int>(ask.integer(0, most_repeats));
+    Series stored{.name = ask.text(), .unit = ask.text(), .axis = ask.text()};
+    stored.repeat = static_cast<int>(ask.integer(0, most_repeats));
     const auto position = ask.integer();
     const auto value = ask.optional_real(-kAnyNumber, kAnyNumber);
     if (!ask.fault().empty()) return connection_.damaged("a series: " + ask.fault());
-    const bool goes_on = !all.empty() && all.back().name == value_of.name && all.back().axis == value_of.axis &&
-                         all.back().repeat == value_of.repeat;
-    if (!goes_on) all.push_back(std::move(value_of));
+    const bool goes_on = !all.empty() && all.back().name == stored.name && all.back().axis == stored.axis &&
+                         all.back().repeat == stored.repeat;
+    if (!goes_on) all.push_back(std::move(stored));
     all.back().positions.push_back(position);
     all.back().values.push_back(value.value_or(std::numeric_limits<double>::quiet_NaN()));
   }

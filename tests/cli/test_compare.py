@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAM, rows_of, samples
 from running_program import small_disk, workers_of
+from shipping_level import shipping_level
 
 
 def test_recovers_the_ratio_of_two_levels_and_calls_the_faster_one_faster(strata):
@@ -319,3 +321,23 @@ def test_a_reference_that_is_lost_while_it_is_timed_is_replaced_and_it_is_said(s
         case["headline"]["sentence"].startswith("lost has no number (crashed: ")
         and case["headline"]["level"] == "fast"
     )
+
+
+def test_a_cold_start_that_another_version_noted_in_other_words_is_unknown_and_not_0(strata):
+    strata.level("right")
+    shipping_level(strata)
+
+    def cold_start_ms():
+        _, result = strata.compare("right", "shipped")
+        return rows_of(result)["shipped"]["startup"]["cold_start_ms"]
+
+    assert cold_start_ms() > 0
+    notes = [
+        path
+        for path in Path(strata.environment["STRATA_CACHE"]).rglob("warm.json")
+        if "shipped" in str(path) and "first_ever_ms" not in path.read_text(encoding="utf-8")
+    ]
+    assert notes
+    for path in notes:
+        path.write_text('{"first_ever_ms": 9, "prepare_ms": 3}', encoding="utf-8")
+    assert cold_start_ms() is None

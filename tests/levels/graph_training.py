@@ -22,7 +22,6 @@ from train_bundle import (
     Eager,
     load_state,
     losses,
-    moments,
     state,
 )
 
@@ -126,39 +125,6 @@ def expect_two_steps_of_eager(worker: Worker, name: str) -> None:
     assert losses(worker, [0, 1]) == pytest.approx([eager.step(0), eager.step(1)], rel=NEAR)
     tensors, step, _ = state(worker)
     assert step == 2 and worst(tensors, eager.state()) < NEAR_OF.get(name, 2 * NEAR)
-
-
-def expect_four_steps_of_eager(worker: Worker, optimiser: dict) -> None:
-    worker.ask("set_optimiser", optimiser=optimiser)
-    eager = Eager(worker.bundle, optimiser)
-    assert losses(worker, [0, 1, 2, 3]) == pytest.approx(
-        [eager.step(i) for i in range(4)], rel=NEAR
-    )
-    tensors, step, rate = state(worker)
-    assert worst(tensors, eager.state()) < NEAR and step == 4
-    assert any(not name.startswith("weight:") for name in tensors) == (
-        optimiser.get("momentum") != 0
-    )
-    assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
-
-
-def expect_adam_to_count_steps(worker: Worker, done: int, given: bool, optimiser: dict) -> None:
-    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
-    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
-    weights, _, _ = state(worker)
-    chosen = (
-        moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
-    )
-    load_state(worker, weights | chosen, done)
-    eager.load_moments(chosen, done)
-    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=NEAR)
-    tensors, step, _ = state(worker)
-    assert step == done + 1 and worst(tensors, eager.state()) < NEAR
-    worker.ask("set_optimiser", optimiser=SGD)  # and no buffer is left of it
-    load_state(worker, weights, 0)
-    other = Eager(worker.bundle)
-    assert losses(worker, [0, 2]) == pytest.approx([other.step(0), other.step(2)], rel=NEAR)
-    assert worst(state(worker)[0], other.state()) < NEAR
 
 
 def expect_gradients_as_first_momentum(worker: Worker) -> None:

@@ -21,9 +21,10 @@ from train_bundle import (
     ADAMW,
     SGD,
     Eager,
+    expect_adam_to_count_steps,
+    expect_four_steps_of_eager,
     load_state,
     losses,
-    moments,
     start,
     state,
     whole_state,
@@ -117,17 +118,7 @@ def test_says_that_it_trains_and_how_it_is_set(level, trained):
 )
 @pytest.mark.parametrize("level", LEVELS)
 def test_four_steps_are_those_of_eager(level, optimiser, trained):
-    worker = trained(level, "mnist")
-    worker.ask("set_optimiser", optimiser=optimiser)
-    eager = Eager(worker.bundle, optimiser)
-    indices = [0, 1, 2, 3]
-    assert losses(worker, indices) == pytest.approx([eager.step(i) for i in indices], rel=SAME)
-    tensors, step, rate = state(worker)
-    assert worst(tensors, eager.state()) < SAME and step == len(indices)
-    assert any(not name.startswith("weight:") for name in tensors) == (
-        optimiser.get("momentum") != 0
-    )
-    assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+    expect_four_steps_of_eager(trained(level, "mnist"), optimiser, SAME)
 
 
 @pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
@@ -136,23 +127,7 @@ def test_four_steps_are_those_of_eager(level, optimiser, trained):
 def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
     level, done, given, optimiser, trained
 ):
-    worker = trained(level, "mnist")
-    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
-    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
-    weights, _, _ = state(worker)
-    chosen = (
-        moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
-    )
-    load_state(worker, weights | chosen, done)
-    eager.load_moments(chosen, done)
-    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=SAME)
-    tensors, step, _ = state(worker)
-    assert step == done + 1 and worst(tensors, eager.state()) < SAME
-    worker.ask("set_optimiser", optimiser=SGD)  # and no buffer is left of it
-    load_state(worker, weights, 0)
-    other = Eager(worker.bundle)
-    assert losses(worker, [0, 2]) == pytest.approx([other.step(0), other.step(2)], rel=SAME)
-    assert worst(state(worker)[0], other.state()) < SAME
+    expect_adam_to_count_steps(trained(level, "mnist"), done, given, optimiser, SAME)
 
 
 @pytest.mark.parametrize(

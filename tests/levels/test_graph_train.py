@@ -16,8 +16,6 @@ from backward_networks import NETWORKS
 from client import ROOT, Failed, Worker, level_folder
 from graph_training import (
     NEAR,
-    expect_adam_to_count_steps,
-    expect_four_steps_of_eager,
     expect_frozen_parameters_to_stay,
     expect_gradients_as_first_momentum,
     expect_other_weights_to_start_afresh,
@@ -35,6 +33,8 @@ from train_bundle import (
     ADAMW,
     SGD,
     Eager,
+    expect_adam_to_count_steps,
+    expect_four_steps_of_eager,
     load_state,
     losses,
     start,
@@ -91,7 +91,7 @@ def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, graph_
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 def test_four_steps_of_the_optimiser_are_those_of_eager(optimiser, graph_worker):
-    expect_four_steps_of_eager(graph_worker("mnist"), optimiser)
+    expect_four_steps_of_eager(graph_worker("mnist"), optimiser, NEAR, worst)
 
 
 @pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
@@ -99,7 +99,7 @@ def test_four_steps_of_the_optimiser_are_those_of_eager(optimiser, graph_worker)
 def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
     done, given, optimiser, graph_worker
 ):
-    expect_adam_to_count_steps(graph_worker("mnist"), done, given, optimiser)
+    expect_adam_to_count_steps(graph_worker("mnist"), done, given, optimiser, NEAR, worst)
 
 
 def test_trains_a_residual_network_with_its_statistics(graph_worker):

@@ -9,26 +9,16 @@ import sys
 
 import numpy as np
 import pytest
+import scale_level
 from client import ROOT, Failed, Worker
 from safetensors.numpy import load_file, save_file
 
 sys.path.insert(0, str(ROOT / "sdk" / "python"))
 from strata_sdk.optimiser import DEFAULT, OptimiserError, check_optimiser, learning_rate
 
-ABOUT = {
-    "id": "sample",
-    "title": "a level of the tests",
-    "rank": 50,
-    "language": "python",
-    "api": 2,
-    "devices": ["cpu"],
+ABOUT = scale_level.ABOUT | {
     "modes": ["infer", "train"],
-    "precisions": ["fp32"],
-    "start": ["{python}", "-m", "strata_sdk", "{level}"],
-    "environment": False,
-    "needs": [],
     "variants": {"quick": {"title": "only infers", "modes": ["infer"]}},
-    "default": "none",
 }
 
 # The loss is w times the mean of the inputs plus that of the labels; its gradient is the mean of

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from client import ROOT, Worker
 from safetensors.numpy import load_file, save_file
 
@@ -322,3 +324,42 @@ def worst(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
         )
         for name in got
     )
+
+
+def expect_four_steps_of_eager(
+    worker: Worker, optimiser: dict, near: float, error: Callable = worst
+) -> None:
+    """`error`: of two states, by name."""
+    worker.ask("set_optimiser", optimiser=optimiser)
+    eager = Eager(worker.bundle, optimiser)
+    assert losses(worker, [0, 1, 2, 3]) == pytest.approx(
+        [eager.step(i) for i in range(4)], rel=near
+    )
+    tensors, step, rate = state(worker)
+    assert error(tensors, eager.state()) < near and step == 4
+    assert any(not name.startswith("weight:") for name in tensors) == (
+        optimiser.get("momentum") != 0
+    )
+    assert rate == pytest.approx(eager.optimiser.param_groups[0]["lr"], rel=1e-12, abs=1e-17)
+
+
+def expect_adam_to_count_steps(
+    worker: Worker, done: int, given: bool, optimiser: dict, near: float, error: Callable = worst
+) -> None:
+    """A step from given buffers, or none, after `done` steps is eager's."""
+    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
+    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
+    weights, _, _ = state(worker)
+    chosen = (
+        moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
+    )
+    load_state(worker, weights | chosen, done)
+    eager.load_moments(chosen, done)
+    assert losses(worker, [1]) == pytest.approx([eager.step(1)], rel=near)
+    tensors, step, _ = state(worker)
+    assert step == done + 1 and error(tensors, eager.state()) < near
+    worker.ask("set_optimiser", optimiser=SGD)  # and no buffer is left of it
+    load_state(worker, weights, 0)
+    other = Eager(worker.bundle)
+    assert losses(worker, [0, 2]) == pytest.approx([other.step(0), other.step(2)], rel=near)
+    assert error(state(worker)[0], other.state()) < near
