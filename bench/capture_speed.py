@@ -95,11 +95,11 @@ def main() -> None:
     parser.add_argument("--sizes", default="64,96,128")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
+    options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="capture-speed-"))
     environment = os.environ | {
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'sdk' / 'python'}",
-        "OMP_NUM_THREADS": str(given.threads),
+        "OMP_NUM_THREADS": str(options.threads),
     }
     columns: dict[str, dict[str, float]] = {}
     try:
@@ -110,12 +110,12 @@ def main() -> None:
             text=True,
             env=environment,
         ) as process:
-            for size in given.sizes.split(","):
+            for size in options.sizes.split(","):
                 spec = {
-                    "model": given.model,
-                    "mode": given.mode,
-                    "batch": given.batch,
-                    "threads": given.threads,
+                    "model": options.model,
+                    "mode": options.mode,
+                    "batch": options.batch,
+                    "threads": options.threads,
                     "inputs": [
                         {"name": "", "dtype": "float32", "shape": [1, 3, int(size), int(size)]}
                     ],
@@ -127,7 +127,10 @@ def main() -> None:
             process.stdin.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    show(columns, f"{given.model}, {given.mode}, batch {given.batch}, {given.threads} threads")
+    show(
+        columns,
+        f"{options.model}, {options.mode}, batch {options.batch}, {options.threads} threads",
+    )
 
 
 def show(columns: dict[str, dict[str, float]], title: str) -> None:

@@ -70,13 +70,13 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     labels."""
     from sklearn.datasets import load_digits
 
-    given = load_digits()
-    images = np.kron(given.images.astype(np.float32) / 16, np.ones((3, 3), np.float32))
+    loaded = load_digits()
+    images = np.kron(loaded.images.astype(np.float32) / 16, np.ones((3, 3), np.float32))
     images = np.pad(images, ((0, 0), (2, 2), (2, 2)))[:, None]
     count = BATCH * (TRAIN + TEST)
     # one split for all seeds: they differ in weights, order and dropout
     order = np.random.default_rng(0).permutation(len(images))[:count]
-    return images[order], given.target[order].astype(np.int64)
+    return images[order], loaded.target[order].astype(np.int64)
 
 
 def capture(folder: Path) -> Path:
@@ -192,8 +192,8 @@ def main() -> int:
         for level in levels:
             cache = folder / level
             cache.mkdir()
-            if not (made := prepare(level, bundle, cache))["ok"]:
-                sys.exit(f"{level}: {made['what']}")
+            if not (prepared := prepare(level, bundle, cache))["ok"]:
+                sys.exit(f"{level}: {prepared['what']}")
             with Worker(level, bundle, cache) as worker:
                 worker.load()
                 found[level] = [

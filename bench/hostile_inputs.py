@@ -53,7 +53,7 @@ def run(words: list, **more) -> subprocess.CompletedProcess:
     )
 
 
-def made(name: str, folder: Path) -> Path:
+def built_program(name: str, folder: Path) -> Path:
     """The folder of the program, written by strata and built with the sanitizer."""
     words = (
         ["export", MODEL, "--level", name]
@@ -361,7 +361,7 @@ def main() -> int:
             folder = base / name
             if not (folder / "README.md").exists():
                 shutil.rmtree(folder, ignore_errors=True)
-                made(name, folder)
+                built_program(name, folder)
             tried = try_program(name, folder, Path(temporary), chosen.mutations)
             wrong += tried.wrong
             print(

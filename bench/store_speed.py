@@ -31,20 +31,20 @@ METRICS = [f"metric_{n}" for n in range(40)]
 REPEATS = 7
 
 
-def fill(made: MadeStore, runs: int) -> list[str]:
-    machines = [made.machine(f"machine {n}") for n in range(4)]
-    environments = [made.environment(f"2.{n}.0") for n in range(10, 16)]
+def fill(database: MadeStore, runs: int) -> list[str]:
+    machines = [database.machine(f"machine {n}") for n in range(4)]
+    environments = [database.environment(f"2.{n}.0") for n in range(10, 16)]
     ids = []
     for number in range(runs):
-        run = made.run(machines[number % 4], environments[number % 6], name=f"night-{number}")
+        run = database.run(machines[number % 4], environments[number % 6], name=f"night-{number}")
         ids.append(run)
-        case = made.case(run, model=f"network{number % 50}", batch=1 + number % 8)
+        case = database.case(run, model=f"network{number % 50}", batch=1 + number % 8)
         for place, level in enumerate(LEVELS):
-            row = made.row(run, case, level)
+            row = database.row(run, case, level)
             times = struct.pack(
                 f"<{ITERATIONS}q", *(1_000_000 * (9 - place) + 1000 * n for n in range(ITERATIONS))
             )
-            made.connection.executemany(
+            database.connection.executemany(
                 "INSERT INTO blocks(row_id,restart,round,position,instance,start_ns,wall_ns,latency_ns,check_result) VALUES(?,?,?,?,0,?,?,?,'')",
                 [
                     (row, restart, round_, place, 10**9 * restart + 10**7 * round_, times, times)
@@ -52,7 +52,7 @@ def fill(made: MadeStore, runs: int) -> list[str]:
                     for round_ in range(ROUNDS)
                 ],
             )
-            made.connection.executemany(
+            database.connection.executemany(
                 "INSERT INTO metrics(row_id,pass,name,setting,unit,value,low,high,method) VALUES(?,'time',?,'','ms',?,?,?,'made')",
                 [(row, name, place + 1.0, place + 0.5, place + 1.5) for name in METRICS],
             )
@@ -65,9 +65,9 @@ def make(program: Path, path: Path, runs: int) -> list[str]:
     subprocess.run(
         [program, "list", "runs", "--store", path], check=True, stdout=subprocess.DEVNULL
     )
-    made = MadeStore(sqlite3.connect(path))
-    ids = fill(made, runs)
-    made.close(path)
+    database = MadeStore(sqlite3.connect(path))
+    ids = fill(database, runs)
+    database.close(path)
     return ids
 
 

@@ -299,11 +299,15 @@ def judge(tests: list[Pairs], margin: float, loss_margin: float, images: int) ->
         }
 
     about = {"margin": margin, "loss_margin": loss_margin, "test_images": images}
-    asked = [
+    requests = [
         json.dumps(about | {who: scores(lines) for who, lines in test.items()}) for test in tests
     ]
     done = subprocess.run(
-        [str(JUDGE)], input="\n".join(asked) + "\n", stdout=subprocess.PIPE, text=True, check=True
+        [str(JUDGE)],
+        input="\n".join(requests) + "\n",
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -90,9 +90,9 @@ def plant(options: argparse.Namespace, experiment: Experiment) -> dict[str, int]
     """The copies of eager for a case, by name, with their turns: chosen once, since what is learned
     of a level holds for that program. They lie in levels_of(...)."""
     folder = levels_of(options, experiment)
-    kept = folder.with_suffix(".json")
-    if kept.exists():
-        return json.loads(kept.read_text(encoding="utf-8"))
+    turns_file = folder.with_suffix(".json")
+    if turns_file.exists():
+        return json.loads(turns_file.read_text(encoding="utf-8"))
     words = [*CASES[experiment.case], "--levels", "eager", "--threads", str(experiment.threads)]
     result = compare(options, [*words, "--restarts", "3", "--budget", "6s"], None)
     time_ms = row_of(result, "eager")["end_to_end_ms"] if result else None
@@ -115,7 +115,7 @@ def plant(options: argparse.Namespace, experiment: Experiment) -> dict[str, int]
         ]
         text = json.dumps(about | {"id": name, "start": start})
         (folder / name / "level.json").write_text(text, encoding="utf-8")
-    kept.write_text(json.dumps(turns), encoding="utf-8")
+    turns_file.write_text(json.dumps(turns), encoding="utf-8")
     return turns
 
 
@@ -126,13 +126,13 @@ def row_of(result: Json, level: str) -> Json:
 def record_of(row: Json, source: Json) -> Json:
     """What is kept of a comparison: `source` is the row's `ratio` or its `aa`."""
     parts = ("ratio", "verdict", "rests_on", "by_restart", "learned", "smallest_visible_percent")
-    kept = {part: source.get(part) for part in parts}
-    if kept["ratio"] is None:  # of a row's ratio, which is the estimate itself
-        kept["ratio"] = {part: source.get(part) for part in ("value", "low", "high")}
+    record = {part: source.get(part) for part in parts}
+    if record["ratio"] is None:  # of a row's ratio, which is the estimate itself
+        record["ratio"] = {part: source.get(part) for part in ("value", "low", "high")}
     blocks = row["blocks"]
-    kept["blocks"] = len(blocks)
-    kept["disturbed"] = sum(block["disturbed"] for block in blocks)
-    return kept | {"state": row["state"], "reason": row["reason"]}
+    record["blocks"] = len(blocks)
+    record["disturbed"] = sum(block["disturbed"] for block in blocks)
+    return record | {"state": row["state"], "reason": row["reason"]}
 
 
 def run_ab(options: argparse.Namespace, experiment: Experiment, words: list[str]) -> Json | None:
@@ -148,12 +148,12 @@ def run_ab(options: argparse.Namespace, experiment: Experiment, words: list[str]
     time_ms = row_of(result, "eager")["end_to_end_ms"] if result else None
     if not time_ms:
         return None
-    kept = {}
+    rows = {}
     for name in turns:
         row = row_of(result, name)
         planted = [cost[name] / (time_ms["estimate"] * 1e6) for cost in (before, after)]
-        kept[name] = record_of(row, row["ratio"] or {}) | {"planted": planted, "turns": turns[name]}
-    return result | {"kept": kept}
+        rows[name] = record_of(row, row["ratio"] or {}) | {"planted": planted, "turns": turns[name]}
+    return result | {"kept": rows}
 
 
 def run_aa(options: argparse.Namespace, _: Experiment, words: list[str]) -> Json | None:

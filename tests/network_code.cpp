@@ -4,14 +4,14 @@
 // Prints a line for each: empty, or why there is none.
 #include <fmt/format.h>
 
+#include "generate/compile_bundle.hpp"
 #include "generate/folder.hpp"
 #include "generate/generate.hpp"
-#include "generate/program_of.hpp"
 
 namespace {
 
 strata::Result<void> write(const std::filesystem::path& bundle) {
-  const auto program = strata::generate::program_of(bundle, {});
+  const auto program = strata::generate::compile_bundle(bundle, {});
   if (!program) return tl::unexpected(program.error());
   strata::generate::Options options;
   options.sources = STRATA_SOURCE_DIR "/runtime";

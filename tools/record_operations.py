@@ -53,14 +53,14 @@ def operations_of(name: str, mode: str) -> list[str]:
         info = {"inputs": [{"name": "arg0", "keyword": False}], "outputs": [{"name": "output"}]}
         module = built.module.requires_grad_(False).train(mode == "train")
         names = list(call(module, dict(entry), info))
-        program, said = export(module, entry, info, training=mode == "train")
+        program, answer = export(module, entry, info, training=mode == "train")
         with tempfile.TemporaryDirectory() as folder:
             if program is not None:
-                said = write_graph(
+                answer = write_graph(
                     program, module, mode, names, ["arg0"], Path(folder), lambda name, tensors: None
                 )
-            if not said["ok"]:
-                raise RuntimeError(f"{name}, {mode}: {said['what']} {said['where']}")
+            if not answer["ok"]:
+                raise RuntimeError(f"{name}, {mode}: {answer['what']} {answer['where']}")
             graph = json.loads((Path(folder) / "graph.json").read_text(encoding="utf-8"))
     return sorted({node["op"].rpartition(".")[0].removeprefix("aten.") for node in graph["nodes"]})
 

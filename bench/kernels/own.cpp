@@ -13,8 +13,8 @@ namespace {
 // A kernel of the kit with its packed weights, several copies of them, and its scratch.
 template <typename Kernel>
 struct Packed {
-  Packed(const Kernel& made, const Problem& problem, int copies)
-      : kernel(made), scratch(make_floats(kernel.scratch_floats())) {
+  Packed(const Kernel& from, const Problem& problem, int copies)
+      : kernel(from), scratch(make_floats(kernel.scratch_floats())) {
     for (int i = 0; i < copies; ++i) {
       weights.push_back(make_floats(kernel.weight_floats()));
       if (i == 0)

@@ -137,10 +137,10 @@ class AotiLevel final : public strata::TorchLevel, public strata::ReadableWeight
     const auto folder = cache / (prefix + std::to_string(getpid()));
     fs::create_directories(folder);
     const char* before = std::getenv("TMPDIR");
-    const std::string kept = before != nullptr ? before : "/tmp";
+    const std::string previous = before != nullptr ? before : "/tmp";
     setenv("TMPDIR", folder.c_str(), 1);
     loader_ = std::make_unique<torch::inductor::AOTIModelPackageLoader>(package.string(), "model", false, runners_);
-    setenv("TMPDIR", kept.c_str(), 1);
+    setenv("TMPDIR", previous.c_str(), 1);
     if (device().is_cpu()) fs::remove_all(folder);
   }
 

@@ -48,8 +48,8 @@ Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
   const Dims reshaped_dims = dims.empty() ? Dims{1} : dims;
   if (tensor.dims() == reshaped_dims) return tensor;
   Tensor view = tensor;
-  if (const auto kept = cudnn::reshaped(tensor.view, reshaped_dims)) {
-    view.view = *kept;
+  if (const auto same_memory = cudnn::reshaped(tensor.view, reshaped_dims)) {
+    view.view = *same_memory;
     return view;
   }
   view = plain(tensor);
@@ -65,21 +65,21 @@ View Builder::view_like(const Dims& dims, const View& like) {
 }
 
 Tensor Builder::result(const View& view, std::size_t i) {
-  Tensor made = library_.allocate(view);
-  is(made.dims() == shape(i) ? made : reshaped(made, shape(i)), i);
-  return made;
+  Tensor allocated = library_.allocate(view);
+  is(allocated.dims() == shape(i) ? allocated : reshaped(allocated, shape(i)), i);
+  return allocated;
 }
 
 Tensor Builder::constant(const Dims& dims, const std::vector<float>& values) {
-  Tensor made = library_.allocate(row_major(dims));
-  library_.upload(made, reinterpret_cast<const std::byte*>(values.data()));
-  return made;
+  Tensor allocated = library_.allocate(row_major(dims));
+  library_.upload(allocated, reinterpret_cast<const std::byte*>(values.data()));
+  return allocated;
 }
 
 Tensor Builder::filled(const View& view, float value) {
-  Tensor made = library_.allocate(view);
-  kit_cuda::fill(library_.stream(), made.target(), value);
-  return made;
+  Tensor allocated = library_.allocate(view);
+  kit_cuda::fill(library_.stream(), allocated.target(), value);
+  return allocated;
 }
 
 void Builder::call(BoundCall call, const View& from, const View& to) {

@@ -81,10 +81,10 @@ void convolve(Builder& b, Direction direction, const Even& even, const Tensor& i
 }
 
 void convolution(Builder& b) {
-  const Tensor given = b.tensor("input"), weight = b.image(b.tensor("weight"));
-  if (given.dims().size() != weight.dims().size()) throw Unsupported("a convolution of an input without a batch");
+  const Tensor unpadded = b.tensor("input"), weight = b.image(b.tensor("weight"));
+  if (unpadded.dims().size() != weight.dims().size()) throw Unsupported("a convolution of an input without a batch");
   const Even even = even_window(b, weight.dims());
-  const Tensor image = padded(b, given, even), result = b.result(b.image_view(b.shape()));
+  const Tensor image = padded(b, unpadded, even), result = b.result(b.image_view(b.shape()));
   convolve(b, Direction::forward, even, image, weight, result);
   const auto bias = b.optional("bias");
   if (!bias) return;

@@ -133,8 +133,8 @@ Result<void> Library::create(const graph::Graph& graph, const graph::Node& node,
 
 Result<void> Library::publish(const graph::Graph& graph, int value, primitives::Steps& steps) {
   return guarded([&] {
-    const Tensor& given = tensor(graph, value);
-    if (!is_row_major(given.view)) set_tensor(value, reordered(given, row_major(given.dims()), steps));
+    const Tensor& output = tensor(graph, value);
+    if (!is_row_major(output.view)) set_tensor(value, reordered(output, row_major(output.dims()), steps));
   });
 }
 
@@ -219,10 +219,10 @@ std::byte* Library::hold(std::size_t bytes) {
 }
 
 Tensor Library::allocate(const View& view, Type type) {
-  Tensor made{.memory = nullptr, .offset = 0, .view = view, .type = type, .constant = false};
-  made.memory = hold(made.bytes());
-  held_.buffer_bytes += static_cast<std::int64_t>(made.bytes());
-  return made;
+  Tensor tensor{.memory = nullptr, .offset = 0, .view = view, .type = type, .constant = false};
+  tensor.memory = hold(tensor.bytes());
+  held_.buffer_bytes += static_cast<std::int64_t>(tensor.bytes());
+  return tensor;
 }
 
 Library::Left Library::allocate_bytes(const View& view) {
@@ -231,47 +231,47 @@ Library::Left Library::allocate_bytes(const View& view) {
 }
 
 Tensor Library::reordered(const Tensor& tensor, const View& to, primitives::Steps& steps, Type type) {
-  for (const auto& [from, made] : forms_)
+  for (const auto& [from, converted] : forms_)
     if (from.memory == tensor.memory && from.offset == tensor.offset && same_layout(from.view, tensor.view) &&
-        same_layout(made.view, to) && made.type == type)
-      return made;
-  Tensor made = allocate(to, type);
-  made.constant = tensor.constant;
-  const auto call = [stream = stream(), tensor, made] { copy(stream, tensor, made); };
+        same_layout(converted.view, to) && converted.type == type)
+      return converted;
+  Tensor converted = allocate(to, type);
+  converted.constant = tensor.constant;
+  const auto call = [stream = stream(), tensor, converted] { copy(stream, tensor, converted); };
   (tensor.constant ? steps.at_load : steps.in_run)
-      .push_back(std::make_unique<primitives::FunctionCall>(reorder(tensor, made), call));
-  forms_.push_back({tensor, made});
-  return made;
+      .push_back(std::make_unique<primitives::FunctionCall>(reorder(tensor, converted), call));
+  forms_.push_back({tensor, converted});
+  return converted;
 }
 
 Result<void> Library::assign(const graph::Graph&, int to, int from, primitives::Steps& steps) {
   return guarded([&] {
-    const Tensor given = tensors_.at(from), target = homes_.at(to);
+    const Tensor value = tensors_.at(from), target = homes_.at(to);
     primitives::Description what{.operation = "copy",
                                  .kernel = "strata",
                                  .layouts = "a buffer",
                                  .moves_only = true,
                                  .bytes_moved = static_cast<std::int64_t>(target.bytes())};
     steps.in_run.push_back(
-        std::make_unique<primitives::FunctionCall>(std::move(what), [stream = stream(), given, target] {
+        std::make_unique<primitives::FunctionCall>(std::move(what), [stream = stream(), value, target] {
           if (target.type == Type::int64)
-            kit_cuda::copy_on_device(target.int64_data(), given.int64_data(), target.bytes(), stream);
+            kit_cuda::copy_on_device(target.int64_data(), value.int64_data(), target.bytes(), stream);
           else
-            kit_cuda::copy(stream, given.source(), target.target());
+            kit_cuda::copy(stream, value.source(), target.target());
         }));
   });
 }
 
 Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&, int parameter, int gradient,
                                                             primitives::Steps& steps) {
-  std::unique_ptr<primitives::Update> made;
+  std::unique_ptr<primitives::Update> update_call;
   STRATA_TRY(guarded([&] {
     const Tensor home = homes_.at(parameter);
-    Tensor given = tensors_.at(gradient);
-    if (!same_layout(given.view, home.view)) given = reordered(given, home.view, steps);
-    made = std::make_unique<OneUpdate>(*this, home, given, allocate(home.view));
+    Tensor source = tensors_.at(gradient);
+    if (!same_layout(source.view, home.view)) source = reordered(source, home.view, steps);
+    update_call = std::make_unique<OneUpdate>(*this, home, source, allocate(home.view));
   }));
-  return made;
+  return update_call;
 }
 
 const Library::Left& Library::left(int value) const {

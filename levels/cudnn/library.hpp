@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN, cuBLAS and strata's own kernels behind the seam of src/primitives: holds every tensor of a graph on the device
-// and hands nodes to the family that knows them (operations.hpp). One stream; every buffer is there from the start.
+// cuDNN, cuBLAS and strata's own kernels behind the seam of sdk/cpp/primitives: holds every tensor of a graph on the
+// device and hands nodes to the family that knows them (operations.hpp). One stream; every buffer is there from the
+// start.
 #pragma once
 
 #include <functional>
@@ -38,8 +39,8 @@ class Library final : public primitives::Primitives {
   void read_weight(int value, std::byte* into) const override { download(homes_.at(value), into); }
   primitives::Held held() const override { return held_; }
   Result<void> keep(const graph::Graph& graph, int value) override { return declare(graph, value); }
-  void write_kept(int value, const std::byte* data) override { upload(homes_.at(value), data); }
-  void read_kept(int value, std::byte* into) const override { download(homes_.at(value), into); }
+  void write_trained(int value, const std::byte* data) override { upload(homes_.at(value), data); }
+  void read_trained(int value, std::byte* into) const override { download(homes_.at(value), into); }
   Result<void> assign(const graph::Graph& graph, int to, int from, primitives::Steps& steps) override;
   Result<std::unique_ptr<primitives::Update>> update(const graph::Graph& graph, int parameter, int gradient,
                                                      primitives::Steps& steps) override;
@@ -85,7 +86,7 @@ class Library final : public primitives::Primitives {
     void operator()(kit_cuda::Stream stream) const noexcept { kit_cuda::end_stream(stream); }
   };
   struct Form {
-    Tensor from, made;
+    Tensor from, converted;
   };
   struct Fault {
     Tensor indices;

@@ -36,8 +36,8 @@ Index* fault_of(Builder& b, const Tensor& rows, Index height) {
       rows, [height](std::int64_t row) { return fmt::format("a lookup of row {} in a table of {}", row, height); });
 }
 
-void look_up(Builder& b, const Tensor& given, const Tensor& rows) {
-  const Tensor table = b.plain(given), to = b.result(row_major(b.shape()));
+void look_up(Builder& b, const Tensor& table_operand, const Tensor& rows) {
+  const Tensor table = b.plain(table_operand), to = b.result(row_major(b.shape()));
   const auto height = table.dims().front(), count = rows.view.count();
   const auto length = height == 0 ? 0 : table.view.count() / height;
   b.own(

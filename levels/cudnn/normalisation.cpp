@@ -27,8 +27,8 @@ Tensor readable(Builder& b, const Tensor& x) {
 
 // A scale or shift that is left out is 1 or 0, since cuDNN always multiplies and adds.
 Tensor by_channel(Builder& b, const char* argument, Index channels, float without) {
-  const auto given = b.optional(argument);
-  return given ? b.plain(*given) : b.filled(row_major({channels}), without);
+  const auto operand = b.optional(argument);
+  return operand ? b.plain(*operand) : b.filled(row_major({channels}), without);
 }
 
 void inference(Builder& b) {
@@ -129,8 +129,8 @@ void backward(Builder& b) {
 
 // What lies row-major, as data; null where the argument is left out.
 const float* plain_data(Builder& b, const char* argument) {
-  const auto given = b.optional(argument);
-  return given ? b.plain(*given).data() : nullptr;
+  const auto operand = b.optional(argument);
+  return operand ? b.plain(*operand).data() : nullptr;
 }
 
 // Its statistics are kept where a gradient will read them.

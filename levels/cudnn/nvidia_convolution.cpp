@@ -39,8 +39,8 @@ void fill(fe::graph::Graph& graph, const ConvolutionShape& shape) {
   const auto tensor = [&](const View& view, Names name) {
     return graph.tensor(fe::graph::Tensor_attributes().set_uid(name).set_dim(extents(view)).set_stride(strides(view)));
   };
-  const auto give = [](const Tensors& made, const View& view, Names name) {
-    made->set_output(true).set_uid(name).set_dim(extents(view)).set_stride(strides(view));
+  const auto give = [](const Tensors& output, const View& view, Names name) {
+    output->set_output(true).set_uid(name).set_dim(extents(view)).set_stride(strides(view));
   };
   if (shape.direction == Direction::forward) {
     give(graph.conv_fprop(tensor(shape.image, image_name), tensor(shape.weight, weight_name),

@@ -12,12 +12,12 @@ namespace {
 using kit_cuda::Averaging;
 using kit_cuda::Stream;
 
-kit_cuda::Window window_of(const primitives::Window& given) {
+kit_cuda::Window window_of(const primitives::Window& from) {
   kit_cuda::Window window;
-  std::copy(given.kernel.begin(), given.kernel.end(), window.kernel);
-  std::copy(given.stride.begin(), given.stride.end(), window.stride);
-  std::copy(given.dilation.begin(), given.dilation.end(), window.dilation);
-  std::copy(given.before.begin(), given.before.end(), window.before);
+  std::copy(from.kernel.begin(), from.kernel.end(), window.kernel);
+  std::copy(from.stride.begin(), from.stride.end(), window.stride);
+  std::copy(from.dilation.begin(), from.dilation.end(), window.dilation);
+  std::copy(from.before.begin(), from.before.end(), window.before);
   return window;
 }
 

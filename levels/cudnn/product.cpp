@@ -73,11 +73,11 @@ void product_into(Builder& b, Tensor x, Tensor y, const Tensor& to) {
 }
 
 void linear(Builder& b) {
-  const Tensor given = b.tensor("input"), weight = readable(b, b.tensor("weight"));
+  const Tensor input = b.tensor("input"), weight = readable(b, b.tensor("weight"));
   if (weight.view.rank != 2) throw Unsupported("a linear layer whose weight is no matrix");
   const auto inputs = weight.dims()[1], outputs = weight.dims()[0];
-  const auto rows = inputs == 0 ? 0 : given.view.count() / inputs;
-  const Tensor source = readable(b, b.reshaped(given, {rows, inputs}));
+  const auto rows = inputs == 0 ? 0 : input.view.count() / inputs;
+  const Tensor source = readable(b, b.reshaped(input, {rows, inputs}));
   const Tensor to = b.result(row_major({rows, outputs}));
   product_into(b, source, permuted(weight, {1, 0}), to);
   const auto bias = b.optional("bias");

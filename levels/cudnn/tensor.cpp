@@ -90,19 +90,19 @@ std::string layout_name(const View& view) {
   return name;
 }
 
-std::optional<View> reshaped(const View& given, const Dims& target) {
+std::optional<View> reshaped(const View& from, const Dims& target) {
   View view = row_major(target);
-  if (is_row_major(given) || given.count() == 0) return view;
+  if (is_row_major(from) || from.count() == 0) return view;
   // runs of dimensions that lie one behind the other may be cut elsewhere
   int to = view.rank - 1;
   Index run = 1, cut = 1;
-  int inner = given.rank - 1;
-  for (int d = given.rank - 1; d >= 0; --d) {
-    run *= given.extents[d];
-    const bool ends = d == 0 || (given.extents[d - 1] != 1 && given.strides[d - 1] != run * given.strides[inner]);
+  int inner = from.rank - 1;
+  for (int d = from.rank - 1; d >= 0; --d) {
+    run *= from.extents[d];
+    const bool ends = d == 0 || (from.extents[d - 1] != 1 && from.strides[d - 1] != run * from.strides[inner]);
     if (!ends) continue;
     for (; to >= 0 && (cut < run || view.extents[to] == 1); --to) {
-      view.strides[to] = cut * given.strides[inner];
+      view.strides[to] = cut * from.strides[inner];
       cut *= view.extents[to];
     }
     if (cut != run) return std::nullopt;

@@ -95,12 +95,12 @@ class Generated final : public Runnable {
       const auto* tensor = tensors.find(constant.name);
       if (tensor == nullptr)
         throw Failure("failed", fmt::format("{} lacks '{}'", file.string(), constant.name), kMadeAgain);
-      const auto given = strata::borrow(*tensor);
-      if (given.sizes() != constant.tensor->sizes() || given.scalar_type() != constant.tensor->scalar_type())
+      const auto value = strata::borrow(*tensor);
+      if (value.sizes() != constant.tensor->sizes() || value.scalar_type() != constant.tensor->scalar_type())
         throw Failure("failed",
                       fmt::format("{}: '{}' is not what the program was made for", file.string(), constant.name),
                       kMadeAgain);
-      constant.tensor->copy_(given);
+      constant.tensor->copy_(value);
     }
   }
 

@@ -29,7 +29,7 @@ class HandWritten final : public Runnable {
   bool is_frozen(const std::string&) const override { return false; }
   void set_mode(bool training, bool dropout) override {
     network_->train(training);
-    for (const auto& [module, given] : dropouts_) module->options.p(dropout ? given : 0.0);
+    for (const auto& [module, probability] : dropouts_) module->options.p(dropout ? probability : 0.0);
   }
 
  private:
@@ -37,8 +37,8 @@ class HandWritten final : public Runnable {
   std::vector<at::Tensor> with_taps(at::Tensor result, const Taps& tap) const {
     std::vector<at::Tensor> all{std::move(result)};
     for (std::size_t i = 1; i < outputs_.size(); ++i) {
-      const auto it = tap.kept().find(outputs_[i].name);
-      if (it == tap.kept().end())
+      const auto it = tap.outputs().find(outputs_[i].name);
+      if (it == tap.outputs().end())
         throw Failure("failed",
                       fmt::format("the bundle wants '{}', which this network does not record", outputs_[i].name));
       all.push_back(it->second);

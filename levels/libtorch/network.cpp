@@ -3,12 +3,12 @@
 
 #include "names.hpp"
 
-void Taps::keep(const std::string& path, const at::Tensor& value) {
+void Taps::copy(const std::string& path, const at::Tensor& value) {
   const int call = ++calls_[path];
   std::string name = "tap:";
   name += path;
   if (call > 1) name.append("#").append(std::to_string(call));
-  kept_[name] = value.clone();
+  outputs_[name] = value.clone();
 }
 
 std::shared_ptr<Network> make_network(const std::string& name) {

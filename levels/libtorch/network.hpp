@@ -15,16 +15,16 @@ class Taps {
   explicit Taps(bool enabled) : enabled_(enabled) {}
   // Returns `value`; keeps a copy of it, since an in-place ReLU may follow.
   at::Tensor operator()(const std::string& folder, const char* leaf, at::Tensor value) {
-    if (enabled_) keep(folder + leaf, value);
+    if (enabled_) copy(folder + leaf, value);
     return value;
   }
-  const std::map<std::string, at::Tensor>& kept() const { return kept_; }
+  const std::map<std::string, at::Tensor>& outputs() const { return outputs_; }
 
  private:
-  void keep(const std::string& path, const at::Tensor& value);
+  void copy(const std::string& path, const at::Tensor& value);
   bool enabled_;
   std::map<std::string, int> calls_;
-  std::map<std::string, at::Tensor> kept_;
+  std::map<std::string, at::Tensor> outputs_;
 };
 
 struct Network : torch::nn::Module {

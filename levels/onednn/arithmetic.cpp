@@ -79,8 +79,8 @@ void combine(Builder& b, algorithm how, Tensor x, Tensor y) {
 }
 
 // alpha x + beta as the node's result.
-void along_line(Builder& b, const Tensor& given, double alpha, double beta) {
-  const Tensor x = b.dense(given);
+void along_line(Builder& b, const Tensor& operand, double alpha, double beta) {
+  const Tensor x = b.dense(operand);
   const dnnl::eltwise_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference,
                                                  algorithm::eltwise_linear, x.desc, x.desc, static_cast<float>(alpha),
                                                  static_cast<float>(beta), Builder::attr());
@@ -103,10 +103,10 @@ void add_or_subtract(Builder& b, double sign) {
 // The count of batches that a batch norm has seen.
 void add_integers(Builder& b) {
   if (b.is_tensor("other") || alpha_of(b) != 1) throw Unsupported("a sum of two integer tensors");
-  const Tensor given = b.int64_tensor("self");
-  const Tensor x = b.in(given, given.desc), to = b.temporary(given.desc);
+  const Tensor operand = b.int64_tensor("self");
+  const Tensor x = b.in(operand, operand.desc), to = b.temporary(operand.desc);
   const auto from = b.handle(x), into = b.handle(to);
-  const auto count = product(given.dims()) / 2, term = static_cast<std::int64_t>(b.number("other"));
+  const auto count = product(operand.dims()) / 2, term = static_cast<std::int64_t>(b.number("other"));
   b.own("integers", [=] {
     const auto* source = static_cast<const std::int64_t*>(from.get_data_handle());
     auto* target = static_cast<std::int64_t*>(into.get_data_handle());

@@ -38,8 +38,8 @@ Tensor Builder::int64_tensor(std::string_view argument) const {
 }
 
 Tensor Builder::rows(std::string_view argument) {
-  const Tensor& given = library_.integers(graph_, only_value(argument));
-  return in(given, given.desc);
+  const Tensor& tensor = library_.integers(graph_, only_value(argument));
+  return in(tensor, tensor.desc);
 }
 
 Tensor Builder::in(const Tensor& tensor, const memory::desc& desc) {
@@ -56,7 +56,7 @@ Tensor Builder::dense(const Tensor& tensor) {
 }
 
 Tensor Builder::strided(const Tensor& tensor) {
-  return is_strided(tensor.desc) && !tensor.kept ? tensor : plain(tensor);
+  return is_strided(tensor.desc) && !tensor.trained ? tensor : plain(tensor);
 }
 
 Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
@@ -66,9 +66,9 @@ Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
   view.desc = row_major(target);
   if (is_row_major(tensor.desc)) return view;
   // oneDNN 3.2 reshapes a dimension of extent 1 away even where it is padded, and the padding with it
-  if (const memory::desc kept = tensor.desc.reshape(target, true);
-      !is_padded(tensor.desc) && kept.get(true) != nullptr) {
-    view.desc = kept;
+  if (const memory::desc trained = tensor.desc.reshape(target, true);
+      !is_padded(tensor.desc) && trained.get(true) != nullptr) {
+    view.desc = trained;
     return view;
   }
   view = plain(tensor);
@@ -111,32 +111,32 @@ void Builder::move_into(const Tensor& part, const Tensor& whole, std::size_t dim
 
 Tensor Builder::written_out(const Tensor& tensor) {
   const auto to = row_major(tensor.dims());
-  Tensor made = library_.allocate(to, tensor.weight);
+  Tensor converted = library_.allocate(to, tensor.weight);
   primitives::Description what{.operation = "copy",
                                .kernel = "strata",
                                .layouts = fmt::format("{} -> {}", layout_name(tensor.desc), layout_name(to)),
                                .moves_only = true,
                                .bytes_moved = static_cast<std::int64_t>(to.get_size())};
   (tensor.weight ? steps_.at_load : steps_.in_run)
-      .push_back(std::make_unique<Copy>(library_.handle(tensor), library_.handle(made), std::move(what)));
-  return made;
+      .push_back(std::make_unique<Copy>(library_.handle(tensor), library_.handle(converted), std::move(what)));
+  return converted;
 }
 
 Tensor Builder::result(const memory::desc& desc, std::size_t i) {
-  Tensor made = library_.allocate(desc);
+  Tensor allocated = library_.allocate(desc);
   // a call may see fewer dimensions than the network (layer norm over rows), but only in an order that needs no reorder
   const Dims dims = shape(i);
-  if (made.dims() != dims && !is_row_major(made.desc))
-    throw Unsupported(fmt::format("a result in the layout {}", layout_name(made.desc)));
-  library_.set_tensor(node_.outputs.at(i), reshaped(made, dims));
+  if (allocated.dims() != dims && !is_row_major(allocated.desc))
+    throw Unsupported(fmt::format("a result in the layout {}", layout_name(allocated.desc)));
+  library_.set_tensor(node_.outputs.at(i), reshaped(allocated, dims));
   computed_.push_back(i);
-  return made;
+  return allocated;
 }
 
 Tensor Builder::constant(const Dims& dims, const std::vector<float>& values) {
-  Tensor made = library_.allocate(row_major(dims));
-  std::memcpy(made.storage->data, values.data(), values.size() * sizeof(float));
-  return made;
+  Tensor allocated = library_.allocate(row_major(dims));
+  std::memcpy(allocated.storage->data, values.data(), values.size() * sizeof(float));
+  return allocated;
 }
 
 Tensor Builder::filled_like(const Dims& dims, const Tensor& /*like*/, float value) {

@@ -27,14 +27,14 @@ void forward(Builder& b) {
   const auto count = static_cast<std::int64_t>(x.desc.get_size() / sizeof(float));
   const Tensor to = b.result(x.desc), mask = b.temporary(row_major({count}, memory::data_type::u8));
   b.leave(1, {.tensor = mask, .from = x.desc, .to = x.desc});
-  const auto from = b.handle(x), into = b.handle(to), kept = b.handle(mask);
+  const auto from = b.handle(x), into = b.handle(to), mask_memory = b.handle(mask);
   const auto layer = mixed(static_cast<std::uint64_t>(b.first_output()));
   const auto scale = p == 1 ? 0.0F : static_cast<float>(1 / (1 - p));
   const auto limit = static_cast<std::uint64_t>((1 - p) * 9007199254740992.0);  // 2^53
   b.own("a mask", [=, dropout = b.dropout()] {
     const auto* source = static_cast<const float*>(from.get_data_handle());
     auto* target = static_cast<float*>(into.get_data_handle());
-    auto* keeps = static_cast<std::uint8_t*>(kept.get_data_handle());
+    auto* keeps = static_cast<std::uint8_t*>(mask_memory.get_data_handle());
     if (!dropout->on) {
       std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(float));
       return;
@@ -53,12 +53,12 @@ void backward(Builder& b) {
   const Tensor gradient = b.in(b.tensor("grad_output"), forward_call.from);
   const auto count = static_cast<std::int64_t>(gradient.desc.get_size() / sizeof(float));
   const Tensor to = b.result(gradient.desc);
-  const auto from = b.handle(gradient), into = b.handle(to), kept = b.handle(forward_call.tensor);
+  const auto from = b.handle(gradient), into = b.handle(to), mask_memory = b.handle(forward_call.tensor);
   const auto scale = static_cast<float>(b.number("scale"));
   b.own("a mask", [=, dropout = b.dropout()] {
     const auto* source = static_cast<const float*>(from.get_data_handle());
     auto* target = static_cast<float*>(into.get_data_handle());
-    const auto* keeps = static_cast<const std::uint8_t*>(kept.get_data_handle());
+    const auto* keeps = static_cast<const std::uint8_t*>(mask_memory.get_data_handle());
     if (!dropout->on) {
       std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(float));
       return;

@@ -58,10 +58,10 @@ Result<void> Library::create(const graph::Graph& graph, const graph::Node& node,
 
 Result<void> Library::publish(const graph::Graph& graph, int value, primitives::Steps& steps) {
   return guarded([&] {
-    const Tensor& given = tensor(graph, value);
-    const auto plain = row_major(given.dims(), given.desc.get_data_type());
-    const bool lies_so = !given.elsewhere() && is_row_major(given.desc);
-    published_.insert_or_assign(value, lies_so ? given : reordered(given, plain, steps));
+    const Tensor& output = tensor(graph, value);
+    const auto plain = row_major(output.dims(), output.desc.get_data_type());
+    const bool lies_so = !output.elsewhere() && is_row_major(output.desc);
+    published_.insert_or_assign(value, lies_so ? output : reordered(output, plain, steps));
   });
 }
 
@@ -100,7 +100,7 @@ const Storage::Form* Library::whole_form(int value) const {
 
 void Library::read_weight(int value, std::byte* into) const {
   const auto* form = whole_form(value);
-  memory source(form->made.desc, engine_, form->made.storage->data), target(form->from, engine_, into);
+  memory source(form->converted.desc, engine_, form->converted.storage->data), target(form->from, engine_, into);
   dnnl::stream stream(engine_);
   dnnl::reorder(source, target).execute(stream, source, target);
 }
@@ -133,23 +133,23 @@ Tensor Library::allocate(const memory::desc& desc, bool for_weight) {
 }
 
 memory Library::handle(const Tensor& tensor) const {
-  if (tensor.kept) throw Unsupported("a parameter where its layout is not asked for");
-  memory made(tensor.desc, engine_, tensor.storage->data == nullptr ? nullptr : tensor.storage->data + tensor.offset);
-  if (!tensor.storage->owned) tensor.storage->followers.emplace_back(made, tensor.offset);
-  return made;
+  if (tensor.trained) throw Unsupported("a parameter where its layout is not asked for");
+  memory result(tensor.desc, engine_, tensor.storage->data == nullptr ? nullptr : tensor.storage->data + tensor.offset);
+  if (!tensor.storage->owned) tensor.storage->followers.emplace_back(result, tensor.offset);
+  return result;
 }
 
 Tensor Library::reordered(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps) {
-  return tensor.kept ? fetched(tensor, to, steps) : form_of(tensor, to, steps);
+  return tensor.trained ? fetched(tensor, to, steps) : form_of(tensor, to, steps);
 }
 
 Tensor Library::form_of(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps) {
   for (const auto& form : tensor.storage->forms)
-    if (form.offset == tensor.offset && form.from == tensor.desc && form.made.desc == to) return form.made;
-  Tensor made = allocate(to, tensor.weight);
-  reorder(tensor, made, steps);
-  tensor.storage->forms.push_back({tensor.offset, tensor.desc, made});
-  return made;
+    if (form.offset == tensor.offset && form.from == tensor.desc && form.converted.desc == to) return form.converted;
+  Tensor converted = allocate(to, tensor.weight);
+  reorder(tensor, converted, steps);
+  tensor.storage->forms.push_back({tensor.offset, tensor.desc, converted});
+  return converted;
 }
 
 void Library::reorder(const Tensor& from, const Tensor& to, primitives::Steps& steps) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind the seam of src/primitives: holds every tensor of a graph, makes reorders, and hands nodes to the
+// oneDNN behind the seam of sdk/cpp/primitives: holds every tensor of a graph, makes reorders, and hands nodes to the
 // family that knows them (operations.hpp). One engine and one in-order stream; calls share one scratchpad.
 #pragma once
 
@@ -39,8 +39,8 @@ class Library final : public primitives::Primitives {
   void read_weight(int value, std::byte* into) const override;
   primitives::Held held() const override { return held_; }
   Result<void> keep(const graph::Graph& graph, int value) override;
-  void write_kept(int value, const std::byte* data) override;
-  void read_kept(int value, std::byte* into) const override;
+  void write_trained(int value, const std::byte* data) override;
+  void read_trained(int value, std::byte* into) const override;
   Result<void> assign(const graph::Graph& graph, int to, int from, primitives::Steps& steps) override;
   Result<std::unique_ptr<primitives::Update>> update(const graph::Graph& graph, int parameter, int gradient,
                                                      primitives::Steps& steps) override;
@@ -83,9 +83,9 @@ class Library final : public primitives::Primitives {
  private:
   // A form of a weight that has all its elements; null: there is none.
   const Storage::Form* whole_form(int value) const;
-  // Memory for a kept tensor in this layout, unless it has some.
+  // Memory for a trained tensor in this layout, unless it has some.
   void settle(Storage& storage, const memory::desc& desc);
-  // A kept tensor as `to`, which its first reader makes its home.
+  // A trained tensor as `to`, which its first reader makes its home.
   Tensor fetched(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps);
   Tensor form_of(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps);
 

@@ -48,12 +48,12 @@ void backward(Builder& b) {
   const Dims dims = b.shape();
   const Labels labels = labels_of(b, dims);
   const Tensor to = b.result(row_major(dims));
-  const auto given = b.handle(b.plain(b.tensor("grad_output"))), weight = b.handle(b.plain(b.tensor("total_weight"))),
-             into = b.handle(to);
+  const auto loss_gradient = b.handle(b.plain(b.tensor("grad_output"))),
+             weight = b.handle(b.plain(b.tensor("total_weight"))), into = b.handle(to);
   b.own("one element a row", [=] {
     auto* target = static_cast<float*>(into.get_data_handle());
-    const float share =
-        -*static_cast<const float*>(given.get_data_handle()) / *static_cast<const float*>(weight.get_data_handle());
+    const float share = -*static_cast<const float*>(loss_gradient.get_data_handle()) /
+                        *static_cast<const float*>(weight.get_data_handle());
     std::memset(target, 0, static_cast<std::size_t>(labels.rows * labels.classes) * sizeof(float));
     for (std::int64_t row = 0; row < labels.rows; ++row) target[row * labels.classes + labels.at(row)] = share;
   });

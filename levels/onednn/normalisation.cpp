@@ -8,18 +8,19 @@ namespace {
 using dnnl::normalization_flags;
 
 void batch_norm(Builder& b) {
-  const bool given = b.has("running_mean");
-  if (given && b.has("training") && b.flag("training")) throw Unsupported("batch_norm that changes its statistics");
+  const bool fixed_statistics = b.has("running_mean");
+  if (fixed_statistics && b.has("training") && b.flag("training"))
+    throw Unsupported("batch_norm that changes its statistics");
   const Tensor x = b.dense(b.tensor("input"));
   const auto scale = b.optional("weight"), shift = b.optional("bias");
-  auto flags = given ? normalization_flags::use_global_stats : normalization_flags::none;
+  auto flags = fixed_statistics ? normalization_flags::use_global_stats : normalization_flags::none;
   if (scale) flags |= normalization_flags::use_scale;
   if (shift) flags |= normalization_flags::use_shift;
   const dnnl::batch_normalization_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, x.desc,
                                                              x.desc, static_cast<float>(b.number("eps")), flags,
                                                              Builder::attr());
   std::vector<std::pair<int, Tensor>> arguments{{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, b.result_of(pd)}};
-  if (given) {
+  if (fixed_statistics) {
     arguments.emplace_back(DNNL_ARG_MEAN, b.plain(b.tensor("running_mean")));
     arguments.emplace_back(DNNL_ARG_VARIANCE, b.plain(b.tensor("running_var")));
   }
@@ -57,8 +58,8 @@ void layer_norm(Builder& b) {
 
 Tensor rows_of(Builder& b, std::string_view argument) {
   const auto over = product(b.integers("normalized_shape"));
-  const Tensor given = b.tensor(argument);
-  return b.plain(b.reshaped(given, {over == 0 ? 0 : product(given.dims()) / over, over}));
+  const Tensor whole = b.tensor(argument);
+  return b.plain(b.reshaped(whole, {over == 0 ? 0 : product(whole.dims()) / over, over}));
 }
 
 void add_normalisations(Operations& table) {

@@ -10,8 +10,8 @@ namespace {
 
 using dnnl::normalization_flags;
 
-normalization_flags flags_of(bool scale, bool shift, bool given) {
-  auto flags = given ? normalization_flags::use_global_stats : normalization_flags::none;
+normalization_flags flags_of(bool scale, bool shift, bool fixed_statistics) {
+  auto flags = fixed_statistics ? normalization_flags::use_global_stats : normalization_flags::none;
   if (scale) flags |= normalization_flags::use_scale;
   if (shift) flags |= normalization_flags::use_shift;
   return flags;
@@ -72,20 +72,20 @@ void add_gradients(Builder& b, const std::vector<bool>& mask, bool of_scale, con
 }
 
 void backward(Builder& b) {
-  const bool given = !b.flag("train");
+  const bool fixed_statistics = !b.flag("train");
   const auto mask = b.flags("output_mask");
   const Tensor x = b.dense(b.tensor("input"));
   const Tensor gradient = b.in(b.tensor("grad_out"), x.desc);
   const auto scale = b.optional("weight");
-  const auto flags = flags_of(scale.has_value(), mask.at(2), given);
+  const auto flags = flags_of(scale.has_value(), mask.at(2), fixed_statistics);
   const auto eps = static_cast<float>(b.number("eps"));
   const auto kind = mask.at(1) || mask.at(2) ? dnnl::prop_kind::backward : dnnl::prop_kind::backward_data;
   const dnnl::batch_normalization_forward::primitive_desc hint(b.engine(), dnnl::prop_kind::forward_training, x.desc,
                                                                x.desc, eps, flags, Builder::attr());
   const dnnl::batch_normalization_backward::primitive_desc pd(b.engine(), kind, x.desc, x.desc, x.desc, eps, flags,
                                                               hint, Builder::attr());
-  const Tensor mean = b.plain(b.tensor(given ? "running_mean" : "save_mean")),
-               variance = given ? b.plain(b.tensor("running_var")) : b.left("save_invstd").tensor;
+  const Tensor mean = b.plain(b.tensor(fixed_statistics ? "running_mean" : "save_mean")),
+               variance = fixed_statistics ? b.plain(b.tensor("running_var")) : b.left("save_invstd").tensor;
   std::vector<std::pair<int, Tensor>> arguments{
       {DNNL_ARG_SRC, x}, {DNNL_ARG_MEAN, mean}, {DNNL_ARG_VARIANCE, variance}, {DNNL_ARG_DIFF_DST, gradient}};
   if (scale) arguments.emplace_back(DNNL_ARG_SCALE, b.plain(*scale));

@@ -8,15 +8,15 @@ namespace strata::onednn {
 namespace {
 
 void linear(Builder& b) {
-  const Tensor given = b.tensor("input");
+  const Tensor input = b.tensor("input");
   const Dims weight = b.tensor("weight").dims();
   if (weight.size() != 2) throw Unsupported("a linear layer whose weight is no matrix");
-  const auto rows = weight[1] == 0 ? 0 : product(given.dims()) / weight[1];
-  const Tensor source = b.reshaped(given, {rows, weight[1]});
+  const auto rows = weight[1] == 0 ? 0 : product(input.dims()) / weight[1];
+  const Tensor source = b.reshaped(input, {rows, weight[1]});
   const auto bias = b.optional("bias");
   const auto any = [](const Dims& of) { return memory::desc(of, memory::data_type::f32, memory::format_tag::any); };
   // in training three products read the weight, so that one of them could have it in blocks only by reorders
-  const auto of_weight = b.tensor("weight").kept ? row_major(weight) : any(weight);
+  const auto of_weight = b.tensor("weight").trained ? row_major(weight) : any(weight);
   // the result is row-major, since it is to be read with more dimensions again
   const dnnl::inner_product_forward::primitive_desc pd(
       b.engine(), dnnl::prop_kind::forward_inference, any({rows, weight[1]}), of_weight,

@@ -14,8 +14,8 @@ Tensor squeezed(Builder& b, const Tensor& tensor) {
   return b.reshaped(tensor, b.shape());
 }
 
-void mean_of_places(Builder& b, const Tensor& given) {
-  const Tensor x = b.dense(given);
+void mean_of_places(Builder& b, const Tensor& image) {
+  const Tensor x = b.dense(image);
   Dims dims = x.dims();
   const Dims kernel(dims.begin() + 2, dims.end()), none(kernel.size(), 0);
   std::fill(dims.begin() + 2, dims.end(), 1);
@@ -29,10 +29,10 @@ void mean_of_places(Builder& b, const Tensor& given) {
 }
 
 // Over the dimensions of the node, which stay with one element each.
-Tensor reduced_by(Builder& b, algorithm how, const Tensor& given) {
-  Dims dims = given.dims();
+Tensor reduced_by(Builder& b, algorithm how, const Tensor& operand) {
+  Dims dims = operand.dims();
   for (const auto i : b.reduced_dimensions(dims.size())) dims[i] = 1;
-  const Tensor x = b.plain(given);
+  const Tensor x = b.plain(operand);
   if (x.dims() == dims) return x;  // one element each: oneDNN refuses to reduce nothing
   const Tensor to = b.temporary(row_major(dims));
   const dnnl::reduction::primitive_desc pd(b.engine(), how, x.desc, to.desc, 0, 0, Builder::attr());
@@ -42,12 +42,12 @@ Tensor reduced_by(Builder& b, algorithm how, const Tensor& given) {
 
 template <algorithm how>
 void reduce(Builder& b) {
-  const Tensor given = b.tensor("self");
-  const auto over = b.reduced_dimensions(given.dims().size());
+  const Tensor operand = b.tensor("self");
+  const auto over = b.reduced_dimensions(operand.dims().size());
   const bool of_image =
-      (given.dims().size() == 4 || given.dims().size() == 5) && over.size() == given.dims().size() - 2;
-  if (how == algorithm::reduction_mean && of_image && over.front() == 2) return mean_of_places(b, given);
-  b.is(squeezed(b, reduced_by(b, how, given)));
+      (operand.dims().size() == 4 || operand.dims().size() == 5) && over.size() == operand.dims().size() - 2;
+  if (how == algorithm::reduction_mean && of_image && over.front() == 2) return mean_of_places(b, operand);
+  b.is(squeezed(b, reduced_by(b, how, operand)));
 }
 
 // Three calls, since oneDNN has but a reference kernel for norms.

@@ -25,10 +25,10 @@ struct Tensor {
   std::shared_ptr<Storage> storage;
   std::size_t offset = 0;  // bytes
   bool weight = false;     // (a view of) bytes that are there only while weights are loaded
-  bool kept = false;       // (a view of) what training changes, described row-major; it lies as Storage::home says
+  bool trained = false;    // (a view of) what training changes, described row-major; it lies as Storage::home says
 
   // Whether these bytes cannot be read as `desc` says: Builder::in() gives a tensor that can.
-  bool elsewhere() const { return weight || kept; }
+  bool elsewhere() const { return weight || trained; }
   Dims dims() const { return desc.get_dims(); }
 };
 
@@ -38,14 +38,14 @@ struct Storage {
   std::byte* data = nullptr;
   std::vector<std::pair<memory, std::size_t>> followers;  // of the caller's bytes: to be moved, with their offsets
 
-  memory::desc home;    // of a kept tensor, once the first reader has chosen it
-  Dims row_major_dims;  // of a kept tensor, as the graph has them
+  memory::desc home;    // of a trained tensor, once the first reader has chosen it
+  Dims row_major_dims;  // of a trained tensor, as the graph has them
 
   // The same values in another layout, made by a reorder once for all that want it.
   struct Form {
     std::size_t offset;
     memory::desc from;
-    Tensor made;
+    Tensor converted;
   };
   std::vector<Form> forms;
 };

@@ -18,9 +18,9 @@
 #include "compile_program.hpp"
 #include "compiler/kernels.hpp"
 #include "core/bundle_info.hpp"
+#include "generate/compile_bundle.hpp"
 #include "generate/generate.hpp"
 #include "generate/operations.hpp"
-#include "generate/program_of.hpp"
 #include "times_of_kernels.hpp"
 
 namespace {
@@ -73,11 +73,11 @@ strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache, cons
   const auto target = target_of(question);
   const auto kernels = STRATA_TRY(kernels_of_variant(bundle, cache, variant));
   strata::say_progress("compiling the graph");
-  const auto program = strata::generate::program_of(bundle, kernels, target);
+  const auto program = strata::generate::compile_bundle(bundle, kernels, target);
   STRATA_TRY(make(program, bundle, cache / "program", cache / "network.so"));
   if (program->graph.mode == strata::graph::Mode::infer) return {};
   strata::say_progress("compiling the graph in eval mode");
-  return make(strata::generate::evaluation_program_of(bundle, target), bundle, cache / "evaluation",
+  return make(strata::generate::compile_evaluation(bundle, target), bundle, cache / "evaluation",
               cache / "evaluation.so");
 }
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "compile_program.hpp"
-#include "compiler/kinds.hpp"
+#include "compiler/op_traits.hpp"
 #include "core/bundle_info.hpp"
+#include "generate/compile_bundle.hpp"
 #include "generate/generate.hpp"
-#include "generate/program_of.hpp"
 #include "generated.hpp"
 
 namespace strata::static_program {
@@ -101,10 +101,10 @@ Result<Times> time_of_program(const compiler::Program& program, const fs::path& 
 }  // namespace
 
 Result<nlohmann::json> times_of_kernels(const fs::path& bundle, const fs::path& folder) {
-  const auto by_rules = STRATA_TRY(generate::program_of(bundle));
+  const auto by_rules = STRATA_TRY(generate::compile_bundle(bundle));
   auto times = nlohmann::json::object();
   for (const auto kernel : {Kernel::library, Kernel::winograd, Kernel::direct}) {
-    const auto program = STRATA_TRY(generate::program_of(bundle, wherever_it_can(by_rules, kernel)));
+    const auto program = STRATA_TRY(generate::compile_bundle(bundle, wherever_it_can(by_rules, kernel)));
     const auto runs_it = [&](const auto& step) { return is_of_interest(step) && step.kernel == kernel; };
     if (std::none_of(program.steps.begin(), program.steps.end(), runs_it)) continue;
     const std::string name(compiler::name_of(kernel));

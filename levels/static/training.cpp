@@ -90,9 +90,9 @@ bool Training::changes(const std::string& name) const {
 
 HostTensor Training::present(int number) const {
   const auto& tensor = *program_.state(number);
-  auto made = allocate(program_.state_is_count(number) != 0 ? "I64" : "F32", shape_of(tensor));
-  if (program_.read(network_->model(), tensor.name, writable(made)) != 0) throw network_->failure();
-  return made;
+  auto values = allocate(program_.state_is_count(number) != 0 ? "I64" : "F32", shape_of(tensor));
+  if (program_.read(network_->model(), tensor.name, writable(values)) != 0) throw network_->failure();
+  return values;
 }
 
 int Training::read_buffer(std::size_t which, const char* name, float* data) const {

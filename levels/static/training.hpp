@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "network.hpp"
-#include "strata/unread.hpp"
+#include "strata/unused_tensors.hpp"
 #include "train/training.h"
 
 namespace strata::static_program {
@@ -80,7 +80,7 @@ class Training : public Iterated {
   bool training_ = true;
   std::unique_ptr<Generated> evaluation_program_;  // once the mode was eval
   std::optional<Network> evaluation_;
-  Unread unread_;
+  UnusedTensors unread_;
 };
 
 }  // namespace strata::static_program

@@ -119,7 +119,7 @@ class TorchScriptLevel final : public strata::TrainableTorchLevel, public strata
   void set_network_mode(bool training, bool dropout) override {
     module_->train(training);
     for (auto& dropout_site : dropouts_)
-      dropout_site.module.setattr(dropout_site.attribute, dropout ? dropout_site.given : 0.0);
+      dropout_site.module.setattr(dropout_site.attribute, dropout ? dropout_site.probability : 0.0);
     torch::jit::toGraphFunction(module_->get_method("forward").function()).get_executor().debugFlushCompilationCache();
   }
 
@@ -127,7 +127,7 @@ class TorchScriptLevel final : public strata::TrainableTorchLevel, public strata
   struct Dropout {
     torch::jit::Module module;
     std::string attribute;
-    double given = 0;
+    double probability = 0;
   };
 
   // Parameters that are one in the file are one tensor again. Loading keeps their memory one, but not the tensor, and

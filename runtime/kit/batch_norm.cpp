@@ -118,7 +118,7 @@ struct Forward {
   memory source, scale, shift, running_mean, running_variance, result, mean, deviation, summand;
   Activation activation;
   double momentum, epsilon;
-  bool given;
+  bool fixed_statistics;
 
   void operator()() const {
     for_each_group(image, [this](Extent first, auto width) { normalise<width()>(first); });
@@ -128,7 +128,7 @@ struct Forward {
   void normalise(Extent first) const {
     const Extent offset = first * image.block_step;
     const float* from = data_of(source) + offset;
-    if (given)
+    if (fixed_statistics)
       keep_given(first, width);
     else
       keep_of_batch<width>(first, from);
@@ -208,7 +208,7 @@ struct Backward {
   memory gradient, summand, activated, source, mean, deviation, scale, result, of_scale, of_shift, masked;
   float low, high;
   Trained trained_scale, trained_shift;
-  bool given;
+  bool fixed_statistics;
 
   void operator()() const {
     if (activated)
@@ -233,7 +233,7 @@ struct Backward {
     const Extent offset = first_block * image.block_step;
     const float *first = data_of(gradient) + offset, *second = is_sum ? data_of(summand) + offset : nullptr;
     const float *shown = is_masked ? data_of(activated) + offset : nullptr, *from = data_of(source) + offset;
-    float* kept = masked ? data_of(masked) + offset : nullptr;
+    float* masked_data = masked ? data_of(masked) + offset : nullptr;
     const auto gradient_at = [&](Extent at) {
       Vector g = load(first + at);
       if constexpr (is_sum) g += load(second + at);
@@ -255,12 +255,12 @@ struct Backward {
       s[0] += g;
       s[1] += g * (load(from + at) - middle[b]);
     };
-    if (kept != nullptr)
+    if (masked_data != nullptr)
       sum_up<2, width>(
           image,
           [&](Extent at, int b, Vector(&s)[2]) {
             const Vector g = gradient_at(at);
-            store(kept + at, g);
+            store(masked_data + at, g);
             with_source(at, b, g, s);
           },
           sums);
@@ -272,17 +272,17 @@ struct Backward {
     for (int b = 0; b < width; ++b)
       for (int lane = 0; lane < kBlock; ++lane) {
         const auto r = static_cast<double>(inverse[b][lane]);
-        average[b][lane] = given ? 0.0F : static_cast<float>(sums[b][0][lane] / count);
-        slope[b][lane] = given ? 0.0F : static_cast<float>(sums[b][1][lane] * r * r / count);
+        average[b][lane] = fixed_statistics ? 0.0F : static_cast<float>(sums[b][0][lane] / count);
+        slope[b][lane] = fixed_statistics ? 0.0F : static_cast<float>(sums[b][1][lane] * r * r / count);
         if (lane >= lanes_of(image, first_block + b)) continue;
         const Extent channel = (first_block + b) * kBlock + lane;
         data_of(of_scale)[channel] = static_cast<float>(sums[b][1][lane] * r);
         data_of(of_shift)[channel] = static_cast<float>(sums[b][0][lane]);
       }
     float* to = data_of(result) + offset;
-    if (kept != nullptr)
+    if (masked_data != nullptr)
       for_each_pixel<width>(image, [&](Extent at, int b) {
-        store(to + at, (load(kept + at) - average[b] - (load(from + at) - middle[b]) * slope[b]) * factor[b]);
+        store(to + at, (load(masked_data + at) - average[b] - (load(from + at) - middle[b]) * slope[b]) * factor[b]);
       });
     else
       for_each_pixel<width>(image, [&](Extent at, int b) {
@@ -317,8 +317,8 @@ void batch_norm(Program& program, const BatchNorm& how) {
   Internals& in = program.internals();
   Tensor summand;
   Activation activation;
-  for (const Post& post : how.then) {
-    if (post.kind == Post::Kind::add)
+  for (const PostOp& post : how.then) {
+    if (post.kind == PostOp::Kind::add)
       summand = post.with;
     else if (post.function.kind == Function::Kind::relu)
       activation.kind = Activation::Kind::relu;
@@ -332,12 +332,12 @@ void batch_norm(Program& program, const BatchNorm& how) {
   const Tensor mean = how.mean ? how.mean : in.temporary(channels),
                deviation = how.deviation ? how.deviation : in.temporary(channels);
   summand = in_blocks(program, summand, true);
-  in.add_own(
-      Forward{image_of(source), handle_of(in, source), stored_handle(program, how.scale),
-              stored_handle(program, how.shift), stored_handle(program, how.running_mean),
-              stored_handle(program, how.running_variance), handle_of(in, result), handle_of(in, mean),
-              handle_of(in, deviation), handle_of(in, summand), activation, how.momentum, how.epsilon, how.given},
-      false, "kit:batch_norm");
+  in.add_own(Forward{image_of(source), handle_of(in, source), stored_handle(program, how.scale),
+                     stored_handle(program, how.shift), stored_handle(program, how.running_mean),
+                     stored_handle(program, how.running_variance), handle_of(in, result), handle_of(in, mean),
+                     handle_of(in, deviation), handle_of(in, summand), activation, how.momentum, how.epsilon,
+                     how.fixed_statistics},
+             false, "kit:batch_norm");
   write_back(program, result, how.result);
 }
 
@@ -352,7 +352,8 @@ void batch_norm_backward(Program& program, const BatchNormBackward& how) {
   in.add_own(Backward{image_of(source), handle_of(in, gradient), handle_of(in, summand), handle_of(in, activated),
                       handle_of(in, source), handle_of(in, how.mean), handle_of(in, how.deviation),
                       stored_handle(program, how.scale), handle_of(in, result), handle_of(in, how.of_scale),
-                      handle_of(in, how.of_shift), handle_of(in, masked), how.low, how.high, scale, shift, how.given},
+                      handle_of(in, how.of_shift), handle_of(in, masked), how.low, how.high, scale, shift,
+                      how.fixed_statistics},
              false, "kit:batch_norm_backward");
   write_back(program, result, how.result);
   write_back(program, masked, how.masked);

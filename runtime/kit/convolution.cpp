@@ -6,16 +6,16 @@
 #include <stdexcept>
 
 #include "kit/one_pixel.hpp"
-#include "kit/posts.hpp"
+#include "kit/post_ops.hpp"
 
 namespace kit {
 namespace {
 
 // A weight that is trained stays row-major where three products read it: a product with its transposed form.
 void trained_product(Program& program, const Tensor& source, const Tensor& result, Weight weight, Weight bias,
-                     Posts then) {
+                     PostOps then) {
   const Extent rows = source.shape[0], outputs = weight.shape[0];
-  for (Post& post : then)
+  for (PostOp& post : then)
     if (post.with && post.with.shape.elements() == rows * outputs)
       post.with = {post.with.region, post.with.at, {rows, outputs}, Layout::plain, post.with.type};
   if (bias) then.insert(then.begin(), plus(program.stored(bias).as({1, outputs})));
@@ -84,7 +84,7 @@ void convolution(Program& program, const Convolution& how) {
   if (in.weights.at(static_cast<std::size_t>(how.weight.number)).trained && how.source.type != Type::float32)
     keep_as_its_gradient(program, how);
   const auto dims = grouped(how.weight.shape, how.groups);
-  const Posted posted(in, how.then, how.result);
+  const PostOpsAttr posted(in, how.then, how.result);
   const auto bias = how.bias ? row_major(dims_of(how.bias.shape)) : memory::desc();
   const auto described = [&](const memory::desc& source, const memory::desc& result) {
     return dnnl::convolution_forward::primitive_desc(
@@ -94,19 +94,19 @@ void convolution(Program& program, const Convolution& how) {
   };
   auto pd = described(desc_of(how.source), desc_of(how.result));
   // what follows on it reads other tensors in the layout of the result
-  const bool alone = std::none_of(how.then.begin(), how.then.end(), [](const Post& post) { return bool{post.with}; });
+  const bool alone = std::none_of(how.then.begin(), how.then.end(), [](const PostOp& post) { return bool{post.with}; });
   if (alone && is_reference(pd.impl_info_str()))
     pd = described(any(dims_of(how.source.shape), how.source.type), any(dims_of(how.result.shape), how.result.type));
   const memory result = in.handle(how.result, desc_of(how.result));
   const bool direct = pd.dst_desc() == result.get_desc();
-  const memory made = direct ? result : in.handle(in.temporary_bytes(pd.dst_desc().get_size()), pd.dst_desc());
+  const memory destination = direct ? result : in.handle(in.temporary_bytes(pd.dst_desc().get_size()), pd.dst_desc());
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC, read_as(in, how.source, pd.src_desc()));
   arguments.emplace_back(DNNL_ARG_WEIGHTS, in.packed(how.weight, row_major(dims), pd.weights_desc()));
   if (how.bias) arguments.emplace_back(DNNL_ARG_BIAS, in.packed(how.bias, bias, bias));
-  arguments.emplace_back(DNNL_ARG_DST, made);
+  arguments.emplace_back(DNNL_ARG_DST, destination);
   in.add(dnnl::convolution_forward(pd), pd, std::move(arguments));
-  if (!direct) in.add_reorder(made, result);
+  if (!direct) in.add_reorder(destination, result);
 }
 
 void linear(Program& program, const Linear& how) {
@@ -116,10 +116,10 @@ void linear(Program& program, const Linear& how) {
   if (in.weights.at(static_cast<std::size_t>(how.weight.number)).trained) return trained_linear(program, how);
   const auto weight = row_major({outputs, inputs});
   const Tensor source = how.source.as({rows, inputs}), result = how.result.as({rows, outputs});
-  Posts then = how.then;
-  for (Post& post : then)
+  PostOps then = how.then;
+  for (PostOp& post : then)
     if (post.with && post.with.shape.elements() == rows * outputs) post.with = post.with.as({rows, outputs});
-  const Posted posted(in, then, result);
+  const PostOpsAttr posted(in, then, result);
   const auto bias = how.bias ? row_major({outputs}) : memory::desc();
   const dnnl::inner_product_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference, desc_of(source),
                                                        any({outputs, inputs}, source.type), bias, desc_of(result),
@@ -153,7 +153,7 @@ void matrix_product(Program& program, const MatrixProduct& how) {
   Shape shape;
   for (const auto dim : dims) shape[shape.rank++] = dim;
   const Tensor result = how.result.as(shape);
-  const Posted posted(in, how.then, result);
+  const PostOpsAttr posted(in, how.then, result);
   const memory::desc of_right(right, data_type_of(how.right.type), strides);
   const memory::desc of_left(left, data_type_of(how.left.type), left_strides);
   const dnnl::matmul::primitive_desc pd(in.engine, of_left, of_right, desc_of(result), posted.attributes);

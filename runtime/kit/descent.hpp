@@ -44,10 +44,10 @@ inline void descend_by(Rates rates, float* weight, float* velocity, Extent count
   }
 }
 
-// The same of Adam's step: m = beta1 m + share1 d, v = beta2 v + share2 d d with d = g + decay w; w = kept w - rate m /
-// (sqrt(v) / root + eps).
+// The same of Adam's step: m = beta1 m + share1 d, v = beta2 v + share2 d d with d = g + decay w; w = decay_factor w -
+// rate m / (sqrt(v) / root + eps).
 struct AdamRates {
-  float beta1, share1, beta2, share2, decay, kept, rate, root, eps;
+  float beta1, share1, beta2, share2, decay, decay_factor, rate, root, eps;
   bool first;  // no buffers yet
 };
 
@@ -79,7 +79,7 @@ inline void descend_by(AdamRates a, float* weight, float* mean, float* square, E
     const float m = a.beta1 * mean[i] + a.share1 * d, v = a.beta2 * square[i] + a.share2 * d * d;
     mean[i] = m;
     square[i] = v;
-    weight[i] = a.kept * weight[i] - a.rate * m / (std::sqrt(v) / a.root + a.eps);
+    weight[i] = a.decay_factor * weight[i] - a.rate * m / (std::sqrt(v) / a.root + a.eps);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kit/one_pixel.hpp"
-#include "kit/posts.hpp"
+#include "kit/post_ops.hpp"
 
 namespace kit {
 namespace {
@@ -20,14 +20,14 @@ struct Physical {
 };
 
 Physical physical(const memory::desc& desc) {
-  Physical made{desc.get_padded_dims(), desc.get_strides()};
+  Physical result{desc.get_padded_dims(), desc.get_strides()};
   if (desc.get_inner_nblks() == 1) {
     const auto block = desc.get_inner_blks()[0];
-    made.extents.at(static_cast<std::size_t>(desc.get_inner_idxs()[0])) /= block;
-    made.extents.push_back(block);
-    made.strides.push_back(1);
+    result.extents.at(static_cast<std::size_t>(desc.get_inner_idxs()[0])) /= block;
+    result.extents.push_back(block);
+    result.strides.push_back(1);
   }
-  return made;
+  return result;
 }
 
 // left and right, broadcast, for where oneDNN has only its slow kernel.
@@ -84,80 +84,81 @@ bool same_shape(const Shape& a, const Shape& b) {
 }
 
 void add_broadcast(Internals& in, algorithm how, const Tensor& left, const Tensor& right, const Tensor& result) {
-  Broadcast made{how,
-                 in.handle(left, desc_of(left)),
-                 in.handle(right, desc_of(right)),
-                 in.handle(result, desc_of(result)),
-                 physical(desc_of(left)),
-                 physical(desc_of(right))};
-  for (std::size_t d = 0; d < made.of_left.extents.size(); ++d)
-    if (made.of_right.extents[d] != made.of_left.extents[d]) made.of_right.strides[d] = 0;
+  Broadcast broadcast{how,
+                      in.handle(left, desc_of(left)),
+                      in.handle(right, desc_of(right)),
+                      in.handle(result, desc_of(result)),
+                      physical(desc_of(left)),
+                      physical(desc_of(right))};
+  for (std::size_t d = 0; d < broadcast.of_left.extents.size(); ++d)
+    if (broadcast.of_right.extents[d] != broadcast.of_left.extents[d]) broadcast.of_right.strides[d] = 0;
   // of one channel in blocks only the first place of the block holds it
   if (right.layout != Layout::plain && right.layout != Layout::channels_last && right.shape[1] == 1 &&
       left.shape[1] != 1)
-    made.of_right.strides.back() = 0;
-  in.add_own(std::move(made), false, "kit:broadcast");
+    broadcast.of_right.strides.back() = 0;
+  in.add_own(std::move(broadcast), false, "kit:broadcast");
 }
 
-void combine(Program& program, algorithm how, const Combine& given);
+void combine(Program& program, algorithm how, const Combine& operands);
 
-// Posts as calls of their own, within `made` and at last into the result.
-void then_one_by_one(Program& program, const Tensor& made, const Posts& posts, const Tensor& result) {
+// Post-ops as calls of their own, within `computed` and at last into the result.
+void then_one_by_one(Program& program, const Tensor& computed, const PostOps& posts, const Tensor& result) {
   for (std::size_t i = 0; i < posts.size(); ++i) {
-    const Post& post = posts[i];
-    const Tensor& to = i + 1 == posts.size() ? result : made;
-    if (post.kind == Post::Kind::function)
-      apply(program, {made, post.function, to});
+    const PostOp& post = posts[i];
+    const Tensor& to = i + 1 == posts.size() ? result : computed;
+    if (post.kind == PostOp::Kind::function)
+      apply(program, {computed, post.function, to});
     else
-      combine(program, post.kind == Post::Kind::add ? algorithm::binary_add : algorithm::binary_mul,
-              {made, post.with, to});
+      combine(program, post.kind == PostOp::Kind::add ? algorithm::binary_add : algorithm::binary_mul,
+              {computed, post.with, to});
   }
 }
 
-void combine(Program& program, algorithm how, const Combine& given) {
+void combine(Program& program, algorithm how, const Combine& operands) {
   Internals& in = program.internals();
-  const int rank = given.result.shape.rank;
-  Tensor left = of_rank(given.left, rank), right = of_rank(given.right, rank);
-  if (given.factor != 1) {
+  const int rank = operands.result.shape.rank;
+  Tensor left = of_rank(operands.left, rank), right = of_rank(operands.right, rank);
+  if (operands.factor != 1) {
     const Tensor scaled = in.temporary(right.shape, right.layout, right.type);
-    apply(program, {right, line(given.factor, 0), scaled});
+    apply(program, {right, line(operands.factor, 0), scaled});
     right = scaled;
   }
   const bool commutes = how == algorithm::binary_add || how == algorithm::binary_mul;
-  if (!same_shape(left.shape, given.result.shape) && commutes) std::swap(left, right);
-  if (!same_shape(left.shape, given.result.shape)) {
+  if (!same_shape(left.shape, operands.result.shape) && commutes) std::swap(left, right);
+  if (!same_shape(left.shape, operands.result.shape)) {
     if (left.layout != Layout::plain) {
       const Tensor plain = in.temporary(left.shape, Layout::plain, left.type);
       reorder(program, {left, plain});
       left = plain;
     }
-    const Tensor whole = in.temporary(given.result.shape, Layout::plain, left.type);
+    const Tensor whole = in.temporary(operands.result.shape, Layout::plain, left.type);
     expand(program, {left, whole});
     left = whole;
   }
   for (Tensor* tensor : {&left, &right})
-    if (tensor->layout != given.result.layout) {
-      const Tensor same = in.temporary(tensor->shape, given.result.layout, tensor->type);
+    if (tensor->layout != operands.result.layout) {
+      const Tensor same = in.temporary(tensor->shape, operands.result.layout, tensor->type);
       reorder(program, {*tensor, same});
       *tensor = same;
     }
-  const Posted posted(in, given.then, given.result);
-  const dnnl::binary::primitive_desc pd(in.engine, how, desc_of(left), desc_of(right), desc_of(given.result),
+  const PostOpsAttr posted(in, operands.then, operands.result);
+  const dnnl::binary::primitive_desc pd(in.engine, how, desc_of(left), desc_of(right), desc_of(operands.result),
                                         posted.attributes);
   const bool is_float32 =
-      left.type == Type::float32 && right.type == Type::float32 && given.result.type == Type::float32;
+      left.type == Type::float32 && right.type == Type::float32 && operands.result.type == Type::float32;
   // the own loop takes padding along, where a quotient is 0 / 0 and a convolution reads it
-  const auto desc = desc_of(given.result);
+  const auto desc = desc_of(operands.result);
   const bool may_take_padding = how != algorithm::binary_div || desc.get_padded_dims() == desc.get_dims();
   if (is_float32 && may_take_padding && is_reference(pd.impl_info_str())) {
-    Tensor made = given.then.empty() ? given.result : in.temporary(given.result.shape, given.result.layout);
-    add_broadcast(in, how, left, right, made);
-    return then_one_by_one(program, made, given.then, given.result);
+    Tensor computed =
+        operands.then.empty() ? operands.result : in.temporary(operands.result.shape, operands.result.layout);
+    add_broadcast(in, how, left, right, computed);
+    return then_one_by_one(program, computed, operands.then, operands.result);
   }
   auto arguments = posted.arguments;
   arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(left, pd.src0_desc()));
   arguments.emplace_back(DNNL_ARG_SRC_1, in.handle(right, pd.src1_desc()));
-  arguments.emplace_back(DNNL_ARG_DST, in.handle(given.result, pd.dst_desc()));
+  arguments.emplace_back(DNNL_ARG_DST, in.handle(operands.result, pd.dst_desc()));
   in.add(dnnl::binary(pd), pd, std::move(arguments));
 }
 
@@ -171,8 +172,8 @@ bool lies_as_rows(const Tensor& image) {
 ScaleShift of_rows(ScaleShift how) {
   how.source = as_rows(how.source);
   how.result = as_rows(how.result);
-  for (Post& post : how.then)
-    if (post.kind != Post::Kind::function) post.with = as_rows(post.with);
+  for (PostOp& post : how.then)
+    if (post.kind != PostOp::Kind::function) post.with = as_rows(post.with);
   return how;
 }
 
@@ -193,7 +194,7 @@ void divide(Program& program, const Combine& how) {
 
 void apply(Program& program, const Apply& how) {
   Internals& in = program.internals();
-  const Posted posted(in, how.then, how.result, false);
+  const PostOpsAttr posted(in, how.then, how.result, false);
   const dnnl::eltwise_forward::primitive_desc pd(in.engine, dnnl::prop_kind::forward_inference,
                                                  algorithm_of(how.function), desc_of(how.source), desc_of(how.result),
                                                  how.function.alpha, how.function.beta, posted.attributes);
@@ -209,27 +210,27 @@ void scale_shift(Program& program, const ScaleShift& how) {
   Internals& in = program.internals();
   Shape shape;
   for (int i = 0; i < how.source.shape.rank; ++i) shape[shape.rank++] = i == 1 ? how.source.shape[1] : 1;
-  const auto given = row_major(dims_of(shape));
+  const auto plain_desc = row_major(dims_of(shape));
   const auto desc = desc_of({Region::weights, 0, shape, how.source.layout});
   dnnl::post_ops posts;
   posts.append_binary(algorithm::binary_add, desc);
   std::vector<std::pair<int, memory>> arguments{
-      {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, in.packed(how.shift, given, desc)}};
-  for (const Post& post : how.then) {
-    if (post.kind == Post::Kind::function) {
+      {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, in.packed(how.shift, plain_desc, desc)}};
+  for (const PostOp& post : how.then) {
+    if (post.kind == PostOp::Kind::function) {
       posts.append_eltwise(algorithm_of(post.function), post.function.alpha, post.function.beta);
       continue;
     }
     const auto with = desc_of(post.with);
     arguments.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(posts.len()) | DNNL_ARG_SRC_1, in.handle(post.with, with));
-    posts.append_binary(post.kind == Post::Kind::add ? algorithm::binary_add : algorithm::binary_mul, with);
+    posts.append_binary(post.kind == PostOp::Kind::add ? algorithm::binary_add : algorithm::binary_mul, with);
   }
   auto attributes = plain_attributes();
   attributes.set_post_ops(posts);
   const dnnl::binary::primitive_desc pd(in.engine, algorithm::binary_mul, desc_of(how.source), desc,
                                         desc_of(how.result), attributes);
   arguments.emplace_back(DNNL_ARG_SRC_0, in.handle(how.source, pd.src0_desc()));
-  arguments.emplace_back(DNNL_ARG_SRC_1, in.packed(how.scale, given, desc));
+  arguments.emplace_back(DNNL_ARG_SRC_1, in.packed(how.scale, plain_desc, desc));
   arguments.emplace_back(DNNL_ARG_DST, in.handle(how.result, pd.dst_desc()));
   in.add(dnnl::binary(pd), pd, std::move(arguments));
 }

@@ -5,7 +5,7 @@
 #include "kit/convolution.hpp"
 #include "kit/descent.hpp"
 #include "kit/one_pixel.hpp"
-#include "kit/posts.hpp"
+#include "kit/post_ops.hpp"
 
 namespace kit {
 namespace {
@@ -60,11 +60,11 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
   const memory weight = in.packed(how.weight, row_major(dims), pd.weights_desc());
   const memory result = in.handle(how.result, desc_of(how.result));
   const bool direct = pd.diff_src_desc() == result.get_desc();
-  const memory made =
+  const memory destination =
       direct ? result : in.handle(in.temporary_bytes(pd.diff_src_desc().get_size()), pd.diff_src_desc());
   in.add(dnnl::convolution_backward_data(pd), pd,
-         {{DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, made}});
-  if (!direct) in.add_reorder(made, result);
+         {{DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, destination}});
+  if (!direct) in.add_reorder(destination, result);
 }
 
 void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& how) {

@@ -50,9 +50,9 @@ memory::desc desc_of(const Tensor& tensor) {
 
 Tensor in_type(Internals& in, const Tensor& tensor, Type type) {
   if (tensor.type == type) return tensor;
-  const Tensor made = in.temporary(tensor.shape, tensor.layout, type);
-  in.add_reorder(in.handle(tensor, desc_of(tensor)), in.handle(made, desc_of(made)));
-  return made;
+  const Tensor converted = in.temporary(tensor.shape, tensor.layout, type);
+  in.add_reorder(in.handle(tensor, desc_of(tensor)), in.handle(converted, desc_of(converted)));
+  return converted;
 }
 
 memory::dims counted_from_zero(const Shape& dilation) {
@@ -89,12 +89,12 @@ void execute(const Call& call, dnnl_stream_t stream) {
 }
 
 memory Internals::handle(const Tensor& tensor, const memory::desc& desc, std::size_t offset_bytes) {
-  memory made(desc, engine, nullptr);
+  memory view(desc, engine, nullptr);
   if (tensor.region == Region::input)
-    readers.at(static_cast<std::size_t>(tensor.at)).emplace_back(made, offset_bytes);
+    readers.at(static_cast<std::size_t>(tensor.at)).emplace_back(view, offset_bytes);
   else
-    placed.push_back({made, tensor.region, tensor.at, offset_bytes});
-  return made;
+    placed.push_back({view, tensor.region, tensor.at, offset_bytes});
+  return view;
 }
 
 Tensor Internals::temporary_bytes(std::size_t bytes) {
@@ -116,12 +116,12 @@ memory Internals::scratchpad(const memory::desc& desc) {
 }
 
 void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& pd,
-                    std::vector<std::pair<int, memory>> given, bool moves_only) {
+                    std::vector<std::pair<int, memory>> operands, bool moves_only) {
   if (const auto desc = pd.scratchpad_desc(); desc.get_size() > 0)
-    given.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpad(desc));
+    operands.emplace_back(DNNL_ARG_SCRATCHPAD, scratchpad(desc));
   auto& list = arguments.emplace_back(std::make_unique<std::vector<dnnl_exec_arg_t>>());
-  for (const auto& [which, argument] : given) list->push_back({which, argument.get()});
-  held.push_back(std::move(given));
+  for (const auto& [which, argument] : operands) list->push_back({which, argument.get()});
+  held.push_back(std::move(operands));
   primitives.push_back(primitive);
   Call call;
   call.primitive = primitive.get();

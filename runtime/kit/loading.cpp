@@ -55,9 +55,9 @@ void read_weight(LoadedWeight& weight, const SafeTensors& file) {
                              text_of(stored.shape) + "; F32 " + text_of(expected) + " is needed");
   weight.data = reinterpret_cast<const float*>(stored.data);
   if (reinterpret_cast<std::uintptr_t>(stored.data) % alignof(float) != 0) {
-    weight.made = allocate_unwritten(stored.bytes);
-    std::memcpy(weight.made.get(), stored.data, stored.bytes);
-    weight.data = reinterpret_cast<const float*>(weight.made.get());
+    weight.owned = allocate_unwritten(stored.bytes);
+    std::memcpy(weight.owned.get(), stored.data, stored.bytes);
+    weight.data = reinterpret_cast<const float*>(weight.owned.get());
   }
   refuse_nan(weight.data, weight.shape.elements(), weight, file.path());
 }
@@ -95,19 +95,19 @@ Bytes allocate(std::size_t bytes) {
   if (bytes >= huge_page) {
     // with as much more as it takes to begin at a whole page
     const std::size_t whole = (bytes + huge_page - 1) / huge_page * huge_page, more = whole + huge_page;
-    void* given = mmap(nullptr, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (given == MAP_FAILED) throw std::bad_alloc();
-    auto* first = static_cast<std::byte*>(given);
-    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(given) % huge_page) % huge_page;
+    void* mapped = mmap(nullptr, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    auto* first = static_cast<std::byte*>(mapped);
+    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(mapped) % huge_page) % huge_page;
     if (before > 0) munmap(first, before);
     munmap(first + before + whole, more - before - whole);
     madvise(first + before, whole, MADV_HUGEPAGE);  // advice: where it cannot be taken, pages are small as ever
     return Bytes(first + before, FreeBytes{whole});
   }
 #endif
-  auto made = allocate_unwritten(bytes);
-  std::memset(made.get(), 0, bytes);
-  return made;
+  auto zeros = allocate_unwritten(bytes);
+  std::memset(zeros.get(), 0, bytes);
+  return zeros;
 }
 
 Bytes allocate_unwritten(std::size_t bytes) {
@@ -134,11 +134,11 @@ Rows Loading::named_rows(const char* name, Extent count, bool is_constant) {
   return {number, count};
 }
 
-float* Loading::made(int weight) {
+float* Loading::allocate_computed(int weight) {
   auto& entry = weights.at(static_cast<std::size_t>(weight));
-  entry.made = allocate_unwritten(static_cast<std::size_t>(entry.shape.elements()) * sizeof(float));
-  entry.data = reinterpret_cast<const float*>(entry.made.get());
-  return reinterpret_cast<float*>(entry.made.get());
+  entry.owned = allocate_unwritten(static_cast<std::size_t>(entry.shape.elements()) * sizeof(float));
+  entry.data = reinterpret_cast<const float*>(entry.owned.get());
+  return reinterpret_cast<float*>(entry.owned.get());
 }
 
 void Loading::add_load_step(LoadStep added) {
@@ -173,10 +173,10 @@ void Loading::load_files(const char* weights_file, const char* constants_file,
   for (const auto& step : load_steps) {
     step.run();
     for (const int read : step.reads)
-      if (auto& weight = weights[static_cast<std::size_t>(read)]; --weight.left == 0) weight.made.reset();
+      if (auto& weight = weights[static_cast<std::size_t>(read)]; --weight.left == 0) weight.owned.reset();
   }
   for (auto& weight : weights) {
-    weight.made.reset();
+    weight.owned.reset();
     weight.data = nullptr;
   }
 }
@@ -206,11 +206,11 @@ Weight Program::buffer(const char* name, Shape shape) {
   return weight;
 }
 
-void Program::keep(const char* name, Weight weight) {
-  loading().kept[name] = weight;
+void Program::save(const char* name, Weight weight) {
+  loading().saved[name] = weight;
 }
-Weight Program::kept(const char* name) const {
-  return loading().kept.at(name);
+Weight Program::saved(const char* name) const {
+  return loading().saved.at(name);
 }
 
 void Program::set_dropout(bool on) {

@@ -26,14 +26,14 @@ Bytes allocate(std::size_t bytes);
 // The same of any content, for what is written whole and soon given back.
 Bytes allocate_unwritten(std::size_t bytes);
 
-// A weight while weights are loaded. `data` is in the file, in `made`, or null until it has been computed.
+// A weight while weights are loaded. `data` is in the file, in `owned`, or null until it has been computed.
 struct LoadedWeight {
   std::string name;  // empty: computed
   bool is_constant = false;
   Shape shape;
   Layout layout = Layout::plain;  // another one only where it is permanent
   const float* data = nullptr;
-  Bytes made;
+  Bytes owned;
   int stored = -1;                        // its row-major bytes among what the kit stores, if it has such
   bool permanent = false;                 // computed by calls, into its stored bytes
   int uses = 0, left = 0;                 // steps of loading that read it
@@ -75,7 +75,7 @@ struct Loading {
   Weight named(const char* name, Shape shape, bool is_constant);
   Rows named_rows(const char* name, Extent count, bool is_constant);
   void add_load_step(LoadStep added);
-  float* made(int weight);  // memory for a weight that the running load step computes
+  float* allocate_computed(int weight);  // memory for a weight that the running load step computes
   // Reads the files and runs all steps; what they hold in host memory ends with them. Throws with what is missing, or
   // of another shape or type, or holds NaN.
   // `permanent(n)`: where the kit keeps weight n, which calls compute.
@@ -85,7 +85,7 @@ struct Loading {
   std::vector<LoadedWeight> weights;
   std::vector<LoadedRows> lists;
   std::vector<LoadStep> load_steps;
-  std::map<std::string, Weight> kept;
+  std::map<std::string, Weight> saved;
   TrainingState training;
 };
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "kit/posts.hpp"
+#include "kit/post_ops.hpp"
 #include "kit/sums.hpp"
 
 namespace kit {

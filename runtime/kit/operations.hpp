@@ -13,21 +13,21 @@
 namespace kit {
 
 // What happens to a result before it is stored: a function, or a sum or product with another tensor.
-struct Post {
+struct PostOp {
   enum class Kind : std::uint8_t { function, add, multiply };
-  Post(Function given) : function(given) {}  // implicit: a list of posts reads {relu()}
-  Post(Kind what, const Tensor& tensor) : kind(what), with(tensor) {}
+  PostOp(Function applied) : function(applied) {}  // implicit: a list of posts reads {relu()}
+  PostOp(Kind what, const Tensor& tensor) : kind(what), with(tensor) {}
   Kind kind = Kind::function;
   Function function;
   Tensor with;
 };
-inline Post plus(const Tensor& tensor) {
-  return {Post::Kind::add, tensor};
+inline PostOp plus(const Tensor& tensor) {
+  return {PostOp::Kind::add, tensor};
 }
-inline Post times(const Tensor& tensor) {
-  return {Post::Kind::multiply, tensor};
+inline PostOp times(const Tensor& tensor) {
+  return {PostOp::Kind::multiply, tensor};
 }
-using Posts = std::vector<Post>;
+using PostOps = std::vector<PostOp>;
 
 // Images N C D H W with any number of spatial dimensions; `before`, `after`: padding. dilation 1 is none.
 struct Convolution {
@@ -36,7 +36,7 @@ struct Convolution {
   Tensor result;
   Shape stride, dilation, before, after;
   Extent groups = 1;
-  Posts then = {};
+  PostOps then = {};
 };
 void convolution(Program& program, const Convolution& how);
 // The same by the kit's own kernels (winograd.hpp, direct.hpp), for images in blocks. `then`: a sum with a tensor that
@@ -49,7 +49,7 @@ struct Linear {
   Tensor source;
   Weight weight, bias;
   Tensor result;
-  Posts then = {};
+  PostOps then = {};
 };
 void linear(Program& program, const Linear& how);
 // The same by the kit's own kernel: `source` is an image in blocks, read as if it were flattened from row-major;
@@ -61,7 +61,7 @@ void direct_linear(Program& program, const Linear& how);
 struct MatrixProduct {
   Tensor left, right, result;
   bool transposed = false, left_transposed = false;
-  Posts then = {};
+  PostOps then = {};
 };
 void matrix_product(Program& program, const MatrixProduct& how);
 
@@ -91,7 +91,7 @@ struct ScaleShift {
   Tensor source;
   Weight scale, shift;
   Tensor result;
-  Posts then = {};
+  PostOps then = {};
 };
 void scale_shift(Program& program, const ScaleShift& how);
 
@@ -104,8 +104,8 @@ struct BatchNorm {
   Weight scale, shift, running_mean, running_variance;
   Tensor result, mean, deviation;
   double momentum = 0, epsilon = 0;
-  bool given = false;  // the running statistics in place of the batch's; they stay as they are
-  Posts then = {};
+  bool fixed_statistics = false;  // the running statistics in place of the batch's; they stay as they are
+  PostOps then = {};
 };
 void batch_norm(Program& program, const BatchNorm& how);
 
@@ -127,14 +127,14 @@ struct Apply {
   Tensor source;
   Function function;
   Tensor result;
-  Posts then = {};
+  PostOps then = {};
 };
 void apply(Program& program, const Apply& how);
 
 // left and right, of which `right` may be broadcast (extents of 1, or fewer dimensions).
 struct Combine {
   Tensor left, right, result;
-  Posts then = {};
+  PostOps then = {};
   float factor = 1;  // of `right`
 };
 void add(Program& program, const Combine& how);

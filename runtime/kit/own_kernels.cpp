@@ -37,16 +37,16 @@ struct Finish {
   Activation activation;
 };
 
-Finish finish_of(const Posts& posts) {
+Finish finish_of(const PostOps& posts) {
   Finish finish;
-  for (const Post& post : posts) {
+  for (const PostOp& post : posts) {
     const bool last = finish.activation.kind != Activation::Kind::none;
     const auto& [kind, low, high] = post.function;
-    if (post.kind == Post::Kind::add && !last && !finish.residual)
+    if (post.kind == PostOp::Kind::add && !last && !finish.residual)
       finish.residual = post.with;
-    else if (post.kind == Post::Kind::function && !last && kind == Function::Kind::relu && low == 0)
+    else if (post.kind == PostOp::Kind::function && !last && kind == Function::Kind::relu && low == 0)
       finish.activation.kind = Activation::Kind::relu;
-    else if (post.kind == Post::Kind::function && !last && kind == Function::Kind::clip && low <= 0 && high >= 0)
+    else if (post.kind == PostOp::Kind::function && !last && kind == Function::Kind::clip && low <= 0 && high >= 0)
       finish.activation = {Activation::Kind::clamp, low, high};
     else
       throw std::logic_error("a post that the kit's own kernels lack");
@@ -76,13 +76,13 @@ memory padded_bias(Internals& in, Weight bias) {
   const auto desc = row_major({channels});
   if (changes(in, bias)) return in.packed(bias, desc, desc);
   return in.packed(bias, "padded", static_cast<std::size_t>(kernels::padded(channels)),
-                   [channels](const float* given, float* to) { std::copy_n(given, channels, to); });
+                   [channels](const float* from, float* to) { std::copy_n(from, channels, to); });
 }
 
 template <class Kernel>
 memory packed_once(Internals& in, const Kernel& kernel, Weight weight, const std::string& packing) {
   return in.packed(weight, packing, kernel.weight_floats(),
-                   [kernel](const float* given, float* to) { kernel.pack(given, to); });
+                   [kernel](const float* from, float* to) { kernel.pack(from, to); });
 }
 
 template <class Kernel>
@@ -148,9 +148,9 @@ memory packed_anew(Internals& in, const Winograd& kernel, Weight weight, bool gr
   const auto desc = row_major({static_cast<memory::dim>(kernel.weight_floats())});
   PackedAnew pack{kernel, in.packed(weight, row_major(dims), blocks),
                   in.handle(in.temporary_bytes(desc.get_size()), desc), gradient};
-  const memory made = pack.packed;
+  const memory result = pack.packed;
   in.add_own(std::move(pack), true, "kit:pack");
-  return made;
+  return result;
 }
 
 // `gradient`: of the input of a convolution that has this weight.

@@ -111,25 +111,25 @@ void add_uneven(Program& program, const UnevenPool& how, bool backward) {
   if (how.source.layout != Layout::plain || how.result.layout != Layout::plain)
     throw std::logic_error("uneven pooling of another layout than row-major");
   Internals& in = program.internals();
-  Uneven made{in.handle(how.source, desc_of(how.source)),
-              in.handle(how.result, desc_of(how.result)),
-              1,
-              1,
-              1,
-              {},
-              how.spans,
-              how.divisor,
-              backward};
+  Uneven uneven{in.handle(how.source, desc_of(how.source)),
+                in.handle(how.result, desc_of(how.result)),
+                1,
+                1,
+                1,
+                {},
+                how.spans,
+                how.divisor,
+                backward};
   const Shape &inner = backward ? how.result.shape : how.source.shape,
               &outer = backward ? how.source.shape : how.result.shape;
   const int first = inner.rank - static_cast<int>(how.spans.size());
-  for (int d = 0; d < first; ++d) made.planes *= inner[d];
+  for (int d = 0; d < first; ++d) uneven.planes *= inner[d];
   for (int d = first; d < inner.rank; ++d) {
-    made.extents.push_back(inner[d]);
-    made.in_elements *= inner[d];
-    made.out_elements *= outer[d];
+    uneven.extents.push_back(inner[d]);
+    uneven.in_elements *= inner[d];
+    uneven.out_elements *= outer[d];
   }
-  in.add_own(std::move(made), false, "kit:uneven_average");
+  in.add_own(std::move(uneven), false, "kit:uneven_average");
 }
 
 }  // namespace

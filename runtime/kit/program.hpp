@@ -69,8 +69,8 @@ class Program {
   // Memory for what is computed from weights; reads as a weight and, by stored(), as an operand.
   Weight computed(Shape shape, Layout layout = Layout::plain);
   // A weight for a later stage, by a name.
-  void keep(const char* name, Weight weight);
-  Weight kept(const char* name) const;
+  void save(const char* name, Weight weight);
+  Weight saved(const char* name) const;
   // Names what follows in errors and profiles. `name` must live as long as the program.
   void step(const char* name);
   // Calls that follow belong to load() until run_steps().

@@ -18,9 +18,9 @@ LoadedWeight* changing(Internals& in, const char* name) {
 
 // Between a row-major form and the home, outside of a run.
 void copy(Internals& in, const StoredWeight& home, const float* from, float* to, bool into_home) {
-  memory given(into_home ? home.as_given : home.desc, in.engine, const_cast<float*>(from));
-  memory made(into_home ? home.desc : home.as_given, in.engine, to);
-  dnnl::reorder(given, made).execute(in.stream, given, made);
+  memory source(into_home ? home.as_given : home.desc, in.engine, const_cast<float*>(from));
+  memory destination(into_home ? home.desc : home.as_given, in.engine, to);
+  dnnl::reorder(source, destination).execute(in.stream, source, destination);
   in.stream.wait();
 }
 
@@ -48,8 +48,8 @@ struct Count {
 
 Tensor Internals::row_major_form(Weight weight) {
   auto& entry = weights[static_cast<std::size_t>(weight.number)];
-  const auto given = row_major({std::max<Extent>(entry.shape.elements(), 1)});
-  if (entry.home < 0) static_cast<void>(packed(weight, given, given));
+  const auto desc = row_major({std::max<Extent>(entry.shape.elements(), 1)});
+  if (entry.home < 0) static_cast<void>(packed(weight, desc, desc));
   const auto home = stored[static_cast<std::size_t>(entry.home)];
   const Tensor place{Region::weights, entry.home, weight.shape, Layout::plain};
   if (home.desc == home.as_given) return place;
@@ -67,9 +67,9 @@ memory Internals::at_home(Weight weight, const memory::desc& as_given, const mem
   const bool alike = home.desc.get_dims() == to.get_dims();
   const memory from = alike ? handle(place, home.desc) : handle(row_major_form(weight), as_given);
   if (from.get_desc() == to) return from;
-  const memory made = handle(temporary_bytes(to.get_size()), to);
-  add_reorder(from, made);
-  return made;
+  const memory destination = handle(temporary_bytes(to.get_size()), to);
+  add_reorder(from, destination);
+  return destination;
 }
 
 const memory::desc& Internals::home_of(Weight weight) const {

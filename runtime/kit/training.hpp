@@ -38,7 +38,7 @@ struct BatchNormBackward {
   float low = 0, high = 0;
   Tensor source, mean, deviation;
   Weight scale, shift;
-  bool trains_scale = false, trains_shift = false, given = false;
+  bool trains_scale = false, trains_shift = false, fixed_statistics = false;
   Tensor result, of_scale, of_shift, masked;
 };
 void batch_norm_backward(Program& program, const BatchNormBackward& how);

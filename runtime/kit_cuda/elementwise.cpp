@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on each element, by the kit's own kernels: functions, sums and products, scale and shift by channel, and
 // the gradients of functions.
-#include "kit_cuda/posts.hpp"
+#include "kit_cuda/post_ops.hpp"
 
 namespace kit {
 namespace {
 
-void add_combined(Program& program, device::Binary how, const char* kernel, const Combine& given) {
+void add_combined(Program& program, device::Binary how, const char* kernel, const Combine& operands) {
   Internals& in = program.internals();
-  in.add(kernel, [&in, how, given](Stream on) {
-    device::combine(on, in.source(given.left), how, in.source(given.right), given.factor, in.target(given.result),
-                    then_of(in, given.then));
+  in.add(kernel, [&in, how, operands](Stream on) {
+    device::combine(on, in.source(operands.left), how, in.source(operands.right), operands.factor,
+                    in.target(operands.result), then_of(in, operands.then));
   });
-  add_posts(in, given.result, {}, given.then, device::Then::most);
+  add_post_ops(in, operands.result, {}, operands.then, device::Then::most);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ void apply(Program& program, const Apply& how) {
   in.add("apply", [&in, how](Stream on) {
     device::apply(on, in.source(how.source), how.function, in.target(how.result), then_of(in, how.then));
   });
-  add_posts(in, how.result, {}, how.then, device::Then::most);
+  add_post_ops(in, how.result, {}, how.then, device::Then::most);
 }
 
 void scale_shift(Program& program, const ScaleShift& how) {
@@ -44,7 +44,7 @@ void scale_shift(Program& program, const ScaleShift& how) {
     device::scale_shift(on, in.source(how.source), in.floats(scale), in.floats(shift), in.target(how.result),
                         then_of(in, how.then));
   });
-  add_posts(in, how.result, {}, how.then, device::Then::most);
+  add_post_ops(in, how.result, {}, how.then, device::Then::most);
 }
 
 void apply_backward(Program& program, const ApplyBackward& how) {

@@ -81,18 +81,18 @@ device::Target Internals::target(const Tensor& tensor) const {
 }
 
 Tensor Internals::temporary_bytes(std::size_t bytes) {
-  const Tensor made{Region::scratch, static_cast<std::int64_t>(temporary_now), {}, Layout::plain};
+  const Tensor temporary_tensor{Region::scratch, static_cast<std::int64_t>(temporary_now), {}, Layout::plain};
   temporary_now += whole_lines(bytes);
   temporary_bytes_most = std::max(temporary_bytes_most, temporary_now);
-  return made;
+  return temporary_tensor;
 }
 
 Tensor Internals::temporary(Shape shape, Layout layout, Type type) {
-  Tensor made = temporary_bytes(bytes_of(shape, type));
-  made.shape = shape;
-  made.layout = layout;
-  made.type = type;
-  return made;
+  Tensor temporary_tensor = temporary_bytes(bytes_of(shape, type));
+  temporary_tensor.shape = shape;
+  temporary_tensor.layout = layout;
+  temporary_tensor.type = type;
+  return temporary_tensor;
 }
 
 std::size_t Internals::table(const void* data, std::size_t bytes) {
@@ -138,9 +138,9 @@ void Internals::add_copy(const Tensor& from, const Tensor& to) {
 
 Tensor Internals::as_float32(const Tensor& tensor) {
   if (tensor.type == Type::float32) return tensor;
-  const Tensor made = temporary(tensor.shape, tensor.layout);
-  add_copy(tensor, made);
-  return made;
+  const Tensor copied = temporary(tensor.shape, tensor.layout);
+  add_copy(tensor, copied);
+  return copied;
 }
 
 void Internals::allocate_all() {
@@ -199,12 +199,12 @@ void Internals::send_control(bool begins_step) {
 void Internals::send_labels() {
   if (labels == 0) return;
   if (training.labels == nullptr) throw std::logic_error("no labels are set");
-  std::vector<std::int64_t> given(static_cast<std::size_t>(labels));
-  std::memcpy(given.data(), training.labels, given.size() * sizeof(std::int64_t));  // it need not be aligned
-  for (const auto label : given)
+  std::vector<std::int64_t> staged(static_cast<std::size_t>(labels));
+  std::memcpy(staged.data(), training.labels, staged.size() * sizeof(std::int64_t));  // it need not be aligned
+  for (const auto label : staged)
     if (label < 0 || label >= classes)
       throw std::out_of_range("the label " + std::to_string(label) + " of " + std::to_string(classes) + " classes");
-  staged_labels->put(given.data());
+  staged_labels->put(staged.data());
   staged_labels->take(label_memory.get(), stream);
 }
 

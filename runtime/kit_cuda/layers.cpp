@@ -6,7 +6,7 @@
 
 #include "kit_cuda/kernels/move.hpp"
 #include "kit_cuda/kernels/reduction.hpp"
-#include "kit_cuda/posts.hpp"
+#include "kit_cuda/post_ops.hpp"
 
 namespace kit {
 namespace {
@@ -16,15 +16,15 @@ using device::Direction;
 template <class How>
 device::Convolution described(Direction direction, const How& how, const Tensor& image, const Tensor& filter,
                               const Tensor& result) {
-  device::Convolution made{
+  device::Convolution convolution{
       direction, view_of(image), view_of(filter), view_of(result), {}, how.groups, {}, image.type == Type::bfloat16};
   for (int d = 0; d < how.stride.rank; ++d) {
-    made.window.kernel[d] = filter.shape[d + 2];
-    made.window.stride[d] = how.stride[d];
-    made.window.dilation[d] = how.dilation[d];
-    made.window.before[d] = how.before[d];
+    convolution.window.kernel[d] = filter.shape[d + 2];
+    convolution.window.stride[d] = how.stride[d];
+    convolution.window.dilation[d] = how.dilation[d];
+    convolution.window.before[d] = how.before[d];
   }
-  return made;
+  return convolution;
 }
 
 // The libraries pad alike on both sides. Where a network does not, zeros are written around a copy of the image.
@@ -40,16 +40,16 @@ struct Padded {
 
 template <class How>
 Padded room_around(Internals& in, const Tensor& image, How& how) {
-  Padded made;
+  Padded padded;
   Shape shape = image.shape;
-  made.from = {0, 0};
+  padded.from = {0, 0};
   for (int d = 0; d < how.before.rank; ++d) {
     shape[d + 2] += how.before[d] + how.after[d];
-    made.from[made.from.rank++] = how.before[d];
+    padded.from[padded.from.rank++] = how.before[d];
     how.before[d] = how.after[d] = 0;
   }
-  made.whole = in.temporary(shape, image.layout, image.type);
-  return made;
+  padded.whole = in.temporary(shape, image.layout, image.type);
+  return padded;
 }
 
 // The image's part of what has room around it.
@@ -109,19 +109,20 @@ void add_convolution(Internals& in, int plan, const char* kernel, const Tensor& 
 
 }  // namespace
 
-void convolution(Program& program, const Convolution& given) {
+void convolution(Program& program, const Convolution& by_reference) {
   Internals& in = program.internals();
-  Convolution how = given;
+  Convolution how = by_reference;
   if (how.result.shape.elements() == 0) return;
   if (how.result.type != how.source.type) {
-    how.result = rounded(in, given.result);
+    how.result = rounded(in, by_reference.result);
     how.then = {};
     convolution(program, how);
-    in.add_copy(how.result, given.result);
-    return add_posts(in, given.result, {}, given.then);
+    in.add_copy(how.result, by_reference.result);
+    return add_post_ops(in, by_reference.result, {}, by_reference.then);
   }
   const Tensor filter = in.packed(how.weight, how.result.layout, how.source.type);
-  if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
+  if (!pads_alike(how))
+    how.source = with_zeros_around(in, by_reference.source, room_around(in, by_reference.source, how));
   auto call = described(Direction::forward, how, how.source, filter, how.result);
   const auto fused = fused_of(how.then, how.result);
   if (fused) {
@@ -136,27 +137,27 @@ void convolution(Program& program, const Convolution& given) {
     add_convolution(in, *plan, "cudnn", how.source, filter, how.result);
   } else {
     how.source = plain_copy(in, how.source);
-    how.result = in.temporary(given.result.shape, Layout::plain, given.result.type);
+    how.result = in.temporary(by_reference.result.shape, Layout::plain, by_reference.result.type);
     how.bias = {};
     how.then = {};
     convolution(program, how);
-    in.add_copy(how.result, given.result);
+    in.add_copy(how.result, by_reference.result);
   }
-  add_posts(in, given.result, operand_of(program, given.bias, Type::float32), given.then);
+  add_post_ops(in, by_reference.result, operand_of(program, by_reference.bias, Type::float32), by_reference.then);
 }
 
-void convolution_backward_data(Program& program, const ConvolutionBackwardData& given) {
+void convolution_backward_data(Program& program, const ConvolutionBackwardData& by_reference) {
   Internals& in = program.internals();
-  ConvolutionBackwardData how = given;
+  ConvolutionBackwardData how = by_reference;
   if (how.result.shape.elements() == 0) return;
   if (how.result.type != how.gradient.type) {
-    how.result = rounded(in, given.result);
+    how.result = rounded(in, by_reference.result);
     convolution_backward_data(program, how);
-    return in.add_copy(how.result, given.result);
+    return in.add_copy(how.result, by_reference.result);
   }
   const Tensor filter = in.packed(how.weight, how.gradient.layout, how.gradient.type);
   Padded room{how.result, {}};
-  if (!pads_alike(how)) room = room_around(in, given.result, how);
+  if (!pads_alike(how)) room = room_around(in, by_reference.result, how);
   const auto call = described(Direction::data, how, room.whole, filter, how.gradient);
   if (const auto plan = plan_as_it_lies(in, call, how.gradient.layout)) {
     add_convolution(in, *plan, "cudnn data", room.whole, filter, how.gradient);
@@ -166,21 +167,22 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
     convolution_backward_data(program, how);
     in.add_copy(how.result, room.whole);
   }
-  if (pads_alike(given)) return;
+  if (pads_alike(by_reference)) return;
   in.add(
       "unpad",
-      [&in, room, result = given.result](Stream on) {
+      [&in, room, result = by_reference.result](Stream on) {
         in.copy(on, room.whole, inner_part(room, result), result, {view_of(result)});
       },
       true);
 }
 
-void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& given) {
+void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& by_reference) {
   Internals& in = program.internals();
-  ConvolutionBackwardWeights how = given;
+  ConvolutionBackwardWeights how = by_reference;
   const Type type = how.gradient.type;
   const Tensor of_weight = in.temporary(how.shape, how.gradient.layout, type);
-  if (!pads_alike(how)) how.source = with_zeros_around(in, given.source, room_around(in, given.source, how));
+  if (!pads_alike(how))
+    how.source = with_zeros_around(in, by_reference.source, room_around(in, by_reference.source, how));
   const auto call = described(Direction::weights, how, how.source, of_weight, how.gradient);
   const auto plan = plan_as_it_lies(in, call, how.gradient.layout);
   if (!plan) {
@@ -216,7 +218,7 @@ void exchange_last(device::View& view) {
 }
 
 void add_product(Program& program, const device::Product& what, const Tensor& left, const Tensor& right,
-                 const Tensor& result, Weight bias, const Posts& posts) {
+                 const Tensor& result, Weight bias, const PostOps& posts) {
   if (result.shape.elements() == 0) return;
   Internals& in = program.internals();
   auto call = what;
@@ -242,7 +244,7 @@ void add_product(Program& program, const device::Product& what, const Tensor& le
            in.libraries->run(plan, device::ProductOperands{in.address(left), in.address(right), in.address(with),
                                                            in.address(result)});
          });
-  if (!whole) add_posts(in, result, operand_of(program, bias, Type::float32), posts);
+  if (!whole) add_post_ops(in, result, operand_of(program, bias, Type::float32), posts);
 }
 
 }  // namespace
@@ -253,8 +255,8 @@ void linear(Program& program, const Linear& how) {
   const Extent rows = inputs == 0 ? 0 : how.source.shape.elements() / inputs;
   const Tensor source = how.source.as({rows, inputs}), result = how.result.as({rows, outputs}),
                weight = in.packed(how.weight, Layout::plain, source.type);
-  Posts then = how.then;
-  for (Post& post : then)
+  PostOps then = how.then;
+  for (PostOp& post : then)
     if (post.with && post.with.shape.elements() == rows * outputs) post.with = post.with.as({rows, outputs});
   device::Product product{view_of(source), view_of(weight), view_of(result), {}};
   exchange_last(product.right);

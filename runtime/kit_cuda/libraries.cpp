@@ -42,9 +42,9 @@ Dims dims_of(const View& view) {
   return dims;
 }
 Numbers spatial(const Index* numbers, int rank, Index missing) {
-  Numbers made(numbers, numbers + rank - 2);
-  if (rank == 3) made.insert(made.begin(), missing);
-  return made;
+  Numbers result(numbers, numbers + rank - 2);
+  if (rank == 3) result.insert(result.begin(), missing);
+  return result;
 }
 
 Tensor_attributes attributes(const View& view, Name name) {

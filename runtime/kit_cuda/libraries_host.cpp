@@ -19,12 +19,12 @@ float finished(const Epilogue& then, double sum, const float* bias, Index channe
 }
 
 // Images as N C D H W; what is missing has one element.
-View volume(const View& given) {
+View volume(const View& from) {
   View view{5, {1, 1, 1, 1, 1}, {}};
-  for (int d = 0; d < given.rank; ++d) {
-    const int to = d < 2 ? d : d + 5 - given.rank;
-    view.extents[to] = given.extents[d];
-    view.strides[to] = given.strides[d];
+  for (int d = 0; d < from.rank; ++d) {
+    const int to = d < 2 ? d : d + 5 - from.rank;
+    view.extents[to] = from.extents[d];
+    view.strides[to] = from.strides[d];
   }
   return view;
 }
@@ -34,14 +34,14 @@ struct Volume {
   Index stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, before[3] = {};
 };
 Volume volume(const Convolution& how) {
-  Volume made{volume(how.image), volume(how.filter), volume(how.result)};
+  Volume volume_of_call{volume(how.image), volume(how.filter), volume(how.result)};
   const int missing = 5 - how.image.rank;
   for (int d = missing; d < 3; ++d) {
-    made.stride[d] = how.window.stride[d - missing];
-    made.dilation[d] = how.window.dilation[d - missing];
-    made.before[d] = how.window.before[d - missing];
+    volume_of_call.stride[d] = how.window.stride[d - missing];
+    volume_of_call.dilation[d] = how.window.dilation[d - missing];
+    volume_of_call.before[d] = how.window.before[d - missing];
   }
-  return made;
+  return volume_of_call;
 }
 
 // Calls each(result offset, image offset, filter offset) for the taps of one result's place, of one group's channels.
@@ -145,17 +145,17 @@ void multiply(const Product& how, const Floats& on) {
 // An operand as float32, for as long as it is worked on.
 class Operand {
  public:
-  Operand(const void* data, Index elements, bool bfloat16) : given_(const_cast<void*>(data)) {
-    if (given_ == nullptr || !bfloat16) return;
-    for (Index i = 0; i < elements; ++i) wide_.push_back(widened(static_cast<const Bfloat16*>(given_)[i]));
+  Operand(const void* data, Index elements, bool bfloat16) : data_(const_cast<void*>(data)) {
+    if (data_ == nullptr || !bfloat16) return;
+    for (Index i = 0; i < elements; ++i) wide_.push_back(widened(static_cast<const Bfloat16*>(data_)[i]));
   }
-  float* floats() { return wide_.empty() ? static_cast<float*>(given_) : wide_.data(); }
+  float* floats() { return wide_.empty() ? static_cast<float*>(data_) : wide_.data(); }
   void write_back() const {
-    for (std::size_t i = 0; i < wide_.size(); ++i) round_to(static_cast<Bfloat16*>(given_)[i], wide_[i]);
+    for (std::size_t i = 0; i < wide_.size(); ++i) round_to(static_cast<Bfloat16*>(data_)[i], wide_[i]);
   }
 
  private:
-  void* given_;
+  void* data_;
   std::vector<float> wide_;
 };
 

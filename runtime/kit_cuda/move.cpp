@@ -55,11 +55,11 @@ void reorder(Program& program, const Reorder& how) {
 }
 
 void permute(Program& program, const Permute& how) {
-  const auto given = view_of(how.source);
-  Part source{given};
+  const auto whole = view_of(how.source);
+  Part source{whole};
   for (int d = 0; d < how.order.rank; ++d) {
-    source.view.extents[d] = given.extents[how.order[d]];
-    source.view.strides[d] = given.strides[how.order[d]];
+    source.view.extents[d] = whole.extents[how.order[d]];
+    source.view.strides[d] = whole.strides[how.order[d]];
   }
   add_part(program.internals(), "permute", how.source, source, how.result, {view_of(how.result)});
 }

@@ -7,7 +7,7 @@
 
 #include "kit_cuda/kernels/reduction.hpp"
 #include "kit_cuda/kernels/softmax.hpp"
-#include "kit_cuda/posts.hpp"
+#include "kit_cuda/post_ops.hpp"
 
 namespace kit {
 namespace {
@@ -26,7 +26,7 @@ void reduce(Program& program, device::Reduction kind, const Reduce& how) {
 }
 
 // What stands beside a batch norm: a sum, then a clamp.
-Fused beside_norm(const Posts& posts, const Tensor& result) {
+Fused beside_norm(const PostOps& posts, const Tensor& result) {
   const auto fused = fused_of(posts, result);
   if (!fused) throw std::logic_error("a post that a batch norm in training lacks");
   return *fused;
@@ -128,7 +128,7 @@ void batch_norm(Program& program, const BatchNorm& how) {
   const Shape channels{how.source.shape[1]};
   const Tensor mean = how.mean ? how.mean : in.temporary(channels),
                deviation = how.deviation ? how.deviation : in.temporary(channels);
-  if (how.given) return add_given_norm(program, how, mean, deviation);
+  if (how.fixed_statistics) return add_given_norm(program, how, mean, deviation);
   const auto stored = [&](const Weight& weight) { return weight ? program.stored(weight) : Tensor{}; };
   in.add("batch_norm", [&in, how, mean, deviation, fused = beside_norm(how.then, how.result), scale = stored(how.scale),
                         shift = stored(how.shift), running_mean = stored(how.running_mean),
@@ -162,8 +162,8 @@ void batch_norm_backward(Program& program, const BatchNormBackward& how) {
                                      .high = how.high,
                                      .x = in.source(how.source),
                                      .mean = in.floats(how.mean),
-                                     .deviation = how.given ? nullptr : deviation,
-                                     .variance = how.given ? deviation : nullptr,
+                                     .deviation = how.fixed_statistics ? nullptr : deviation,
+                                     .variance = how.fixed_statistics ? deviation : nullptr,
                                      .scale = in.floats(scale),
                                      .of_x = in.target(how.result),
                                      .masked = in.target(how.masked),

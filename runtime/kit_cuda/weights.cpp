@@ -115,7 +115,8 @@ void Program::run_steps() {
     in.add_load_step({{}, number, [&in, number] {
                         auto& entry = in.weights[static_cast<std::size_t>(number)];
                         if (entry.uses > 0)
-                          in.read_stored(in.stored[static_cast<std::size_t>(entry.stored)], in.made(number));
+                          in.read_stored(in.stored[static_cast<std::size_t>(entry.stored)],
+                                         in.allocate_computed(number));
                       }});
   in.computed.clear();
 }
@@ -143,12 +144,13 @@ void Internals::write_at(std::byte* place, const StoredWeight& where, const floa
     return device::copy_to_device(place, data, bytes, stream);
   auto* plain = reinterpret_cast<float*>(bounce_of(bytes));
   device::copy_to_device(plain, data, bytes, stream);
-  const device::Source given{plain, view_of(where.shape, Layout::plain)};
+  const device::Source source{plain, view_of(where.shape, Layout::plain)};
   const auto view = view_of(where.shape, where.layout);
   if (where.type == Type::bfloat16)
-    device::convert(stream, given, device::Strided<device::Bfloat16>{reinterpret_cast<device::Bfloat16*>(place), view});
+    device::convert(stream, source,
+                    device::Strided<device::Bfloat16>{reinterpret_cast<device::Bfloat16*>(place), view});
   else
-    device::copy(stream, given, {reinterpret_cast<float*>(place), view});
+    device::copy(stream, source, {reinterpret_cast<float*>(place), view});
 }
 
 void Internals::read_at(std::byte* at, const StoredWeight& where, float* data) {

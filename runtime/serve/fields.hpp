@@ -43,10 +43,10 @@ inline bool fits(const std::string& dtype, const std::vector<std::int64_t>& shap
 }
 
 // `what`: "input", "weight"; `does`: "takes", "gives".
-inline void check_tensor(const std::string& what, const std::string& name, const RawTensor& given, const Field& field,
+inline void check_tensor(const std::string& what, const std::string& name, const RawTensor& tensor, const Field& field,
                          const std::string& does = "takes") {
-  if (!fits(given.dtype, given.shape, field))
-    throw std::runtime_error(what + " " + name + " is " + described(given.dtype, given.shape) + "; this artefact " +
+  if (!fits(tensor.dtype, tensor.shape, field))
+    throw std::runtime_error(what + " " + name + " is " + described(tensor.dtype, tensor.shape) + "; this artefact " +
                              does + " " + described(field));
 }
 

@@ -32,12 +32,12 @@ def described(dtype: str, shape: list[int] | tuple[int, ...]) -> str:
 def check_tensor(what: str, name: str, value: np.ndarray, about: dict, does: str = "takes") -> None:
     """ValueError unless the array has the type and shape that `about` (an input or output of
     case.json) says."""
-    given, taken = (
+    actual, taken = (
         described(NAMES.get(value.dtype, str(value.dtype)), value.shape),
         described(TORCH[about["dtype"]], about["shape"]),
     )
-    if given != taken:
-        raise ValueError(f"{what} {name} is {given}; this artefact {does} {taken}")
+    if actual != taken:
+        raise ValueError(f"{what} {name} is {actual}; this artefact {does} {taken}")
 
 
 def check_files(folder: Path, case: dict) -> None:

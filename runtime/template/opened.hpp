@@ -79,11 +79,11 @@ class Inputs {
  public:
   Inputs(const kit::SafeTensors& file, const std::string& group) {
     for (int i = 0; i < model_input_count(); ++i) {
-      const auto& given = input_of(file, group, i);
-      places_.emplace_back(reinterpret_cast<const float*>(given.data));
-      if (reinterpret_cast<std::uintptr_t>(given.data) % alignof(float) == 0) continue;
-      aligned_.emplace_back(given.bytes / sizeof(float));
-      std::memcpy(aligned_.back().data(), given.data, given.bytes);
+      const auto& input = input_of(file, group, i);
+      places_.emplace_back(reinterpret_cast<const float*>(input.data));
+      if (reinterpret_cast<std::uintptr_t>(input.data) % alignof(float) == 0) continue;
+      aligned_.emplace_back(input.bytes / sizeof(float));
+      std::memcpy(aligned_.back().data(), input.data, input.bytes);
       places_.back() = aligned_.back().data();
     }
   }

@@ -75,7 +75,7 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
         import torch  # noqa: F401
 
         from capture.bundle import capture, state_folder
-        from capture.problem import from_exception
+        from capture.errors import from_exception
     except ImportError as error:
         say(
             {

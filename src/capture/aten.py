@@ -80,7 +80,7 @@ def by_name(node: Any) -> dict[str, Any]:
     """Of a call with `target`, `args` and `kwargs`: every argument by the schema's name, defaults
     filled in, one number for a list of known length repeated."""
     schema = node.target._schema
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for position, argument in enumerate(schema.arguments):
         if position < len(node.args):
             value = node.args[position]
@@ -93,10 +93,12 @@ def by_name(node: Any) -> dict[str, Any]:
             value = [value] * length
         elif length and isinstance(value, (list, tuple)) and len(value) == 1:
             value = list(value) * length
-        given[argument.name] = value
-    if given.get("stride") == [] and "kernel_size" in given:  # pooling's way of saying: the same
-        given["stride"] = given["kernel_size"]
-    return given
+        arguments[argument.name] = value
+    if (
+        arguments.get("stride") == [] and "kernel_size" in arguments
+    ):  # pooling's way of saying: the same
+        arguments["stride"] = arguments["kernel_size"]
+    return arguments
 
 
 def draws(node: Node) -> bool:

@@ -21,6 +21,7 @@ from capture.calls import count_work, write_calls
 from capture.case import Input, check_spec, resolve_inputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.effects import find_effects
+from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
 from capture.graph import write_graph
 from capture.identity import network_of, state_of_capture, write_manifest
@@ -29,7 +30,6 @@ from capture.inputs import make_ring
 from capture.network import NetworkWeights, own_ring
 from capture.opened import Opened, merged
 from capture.precision import add_mode, copy_strict
-from capture.problem import Problem, is_out_of_memory
 from capture.publishing import identity, publish, remove_left_overs
 from capture.train import TrainCapture
 from capture.weights import bytes_once, state_of

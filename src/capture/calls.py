@@ -42,11 +42,11 @@ class Calls(TorchDispatchMode):
         nodes: list[dict] = []
         inputs: list[dict] = []
 
-        def place(described: list[dict], given: bool) -> list[int]:
+        def place(described: list[dict], is_input: bool) -> list[int]:
             first = len(values)
             for entry in described:
                 name = f"t{len(values)}"
-                if given:
+                if is_input:
                     inputs.append({"name": name, "value": len(values)})
                 values.append({"name": name, **entry})
             return list(range(first, len(values)))
@@ -54,7 +54,7 @@ class Calls(TorchDispatchMode):
         for form in self.times:
             entry = json.loads(form)
             first = len(values)
-            place(entry["given"], True)
+            place(entry["inputs"], True)
             args = {name: _moved(arg, first) for name, arg in entry["args"].items()}
             outputs = place(entry["outputs"], False)
             nodes.append(
@@ -121,7 +121,7 @@ def write_calls(calls: Calls, folder: Path) -> None:
 
 
 def _form(func: Any, positional: tuple, kwargs: dict, result: Any) -> str:
-    """One call as text: `op`, `args` (tensors numbered among `given`), `given` and `outputs` as
+    """One call as text: `op`, `args` (tensors numbered among `inputs`), `inputs` and `outputs` as
     type and shape. Of what has no plain tensors (sparse, nested, complex) the name says so, so that
     no rule takes it for what it is not."""
     try:
@@ -130,20 +130,20 @@ def _form(func: Any, positional: tuple, kwargs: dict, result: Any) -> str:
         tensors = [*results, *tensors_in(list(named.values()))]
         kind = next(filter(None, map(_unlike, tensors)), "")
         if not kind:
-            given: list[dict] = []
+            inputs: list[dict] = []
 
             def number(value: Value) -> int:
-                given.append(_described(value))
-                return len(given) - 1
+                inputs.append(_described(value))
+                return len(inputs) - 1
 
             args = {name: encoded(replaced(arg, _value), number) for name, arg in named.items()}
             outputs = [_described(tensor) for tensor in results] or [_NOTHING]
-            return json.dumps({"op": str(func), "args": args, "given": given, "outputs": outputs})
+            return json.dumps({"op": str(func), "args": args, "inputs": inputs, "outputs": outputs})
     except Exception:  # a tensor of a class of its own may refuse anything
         kind = "other"
     op = f"{kind}.{str(func).removeprefix('aten.')}"
     op += ".default" if op.count(".") < 2 else ""
-    return json.dumps({"op": op, "args": {}, "given": [], "outputs": [_NOTHING]})
+    return json.dumps({"op": op, "args": {}, "inputs": [], "outputs": [_NOTHING]})
 
 
 def _unlike(tensor: Tensor) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from capture.errors import Problem
 from capture.precision import check_mode
-from capture.problem import Problem
 from strata_sdk.files import KINDS
 from strata_sdk.models import Built
 from strata_sdk.optimiser import LOSSES, OptimiserError, check_optimiser
@@ -131,19 +131,19 @@ def check_spec(spec: Any) -> dict:
 
 
 def _check_dynamic(full: dict) -> None:
-    asked = full["dynamic"]
-    sizes = asked.get("sizes") if isinstance(asked, dict) else None
+    limits = full["dynamic"]
+    sizes = limits.get("sizes") if isinstance(limits, dict) else None
     numbers = (
-        [asked.get("low"), asked.get("high"), *sizes] if isinstance(sizes, list) and sizes else []
+        [limits.get("low"), limits.get("high"), *sizes] if isinstance(sizes, list) and sizes else []
     )
     if (
         not numbers
         or not all(isinstance(n, int) and n >= 1 for n in numbers)
-        or not asked["low"] < asked["high"]
-        or not all(asked["low"] <= n <= asked["high"] for n in numbers)
+        or not limits["low"] < limits["high"]
+        or not all(limits["low"] <= n <= limits["high"] for n in numbers)
     ):
         raise Problem(
-            "usage", f"'dynamic' is {asked!r}", 'as {"low":1,"high":32,"sizes":[1,2,4,8,16,32]}'
+            "usage", f"'dynamic' is {limits!r}", 'as {"low":1,"high":32,"sizes":[1,2,4,8,16,32]}'
         )
     if full["mode"] == "train" or full["deep"]:
         raise Problem("usage", "'dynamic' is for inference without 'deep'", "use mode infer for it")
@@ -213,12 +213,12 @@ def _check_names(inputs: list[Input], built: Built) -> None:
     names = getattr(built.module, "input_names", None)
     if names is None or {declared.name for declared in inputs} == set(names):
         return
-    given = ", ".join(
+    flags = ", ".join(
         declared.name if declared.keyword else "one without a name" for declared in inputs
     )
     raise Problem(
         "usage",
-        f"--input: {built.name} takes its inputs by name: {', '.join(names)}; given: {given}",
+        f"--input: {built.name} takes its inputs by name: {', '.join(names)}; given: {flags}",
         f"write NAME=SHAPE, as {names[0] if names else 'x'}=1x3x224x224, or leave --input out for the file's own",
     )
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.case import Input
+from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
 from capture.inputs import make_ring
-from capture.problem import Problem, is_out_of_memory
 from strata_sdk.models import last_line, source_files
 from strata_sdk.preparing import save_exported
 
@@ -30,8 +30,8 @@ Write = Callable[[Path, dict[str, Tensor]], None]
 
 def check_range(spec: dict, inputs: list[Input]) -> None:
     """Refuses what no one batch can be varied of. Raises Problem."""
-    asked = spec["dynamic"]
-    words = f"--dynamic batch={asked['low']}..{asked['high']}"
+    limits = spec["dynamic"]
+    words = f"--dynamic batch={limits['low']}..{limits['high']}"
     extents = {i.name: i.shape[0] for i in inputs if i.shape}
     if not extents:
         raise Problem(
@@ -46,11 +46,11 @@ def check_range(spec: dict, inputs: list[Input]) -> None:
             "give every --input the same first extent",
         )
     [own] = set(extents.values())
-    if not asked["low"] <= own <= asked["high"]:
+    if not limits["low"] <= own <= limits["high"]:
         raise Problem(
             "usage",
             f"{words}: the case's own batch {own} lies outside",
-            f"give --batch a number from {asked['low']} to {asked['high']}, or widen the range",
+            f"give --batch a number from {limits['low']} to {limits['high']}, or widen the range",
         )
 
 
@@ -167,10 +167,10 @@ class DynamicCapture:
         """Exports with an open batch and proves the result at both ends of the range; bundle.json's
         `export`."""
         self.say("exporting the graph with an open batch")
-        asked = self.spec["dynamic"]
+        limits = self.spec["dynamic"]
         # an extent of 1 is taken for a constant
         example = next(size for size in self.sizes if size > 1)
-        batch = torch.export.Dim("batch", min=asked["low"], max=asked["high"])
+        batch = torch.export.Dim("batch", min=limits["low"], max=limits["high"])
         shapes = ({0: batch} if i["shape"] else None for i in self.info["inputs"])
         program, outcome = export(
             module, rings[example][0], self.info, dynamic_shapes=(tuple(shapes),)

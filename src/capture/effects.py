@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from capture import reference as ref
-from capture.problem import Problem
+from capture.errors import Problem
 from strata_sdk.models import bind, flatten_outputs
 
 CALLS = 3  # on one input: an answer that follows the state shows by then
@@ -60,8 +60,10 @@ def find_effects(
             else {name: (value._version, value.clone()) for name, value in _state(work).items()}
         )
         args, kwargs = bind(entry, bundle)
-        given = dict(zip((i["name"] for i in bundle["inputs"] if not i["keyword"]), args)) | kwargs
-        versions = {name: value._version for name, value in given.items()}
+        arguments = (
+            dict(zip((i["name"] for i in bundle["inputs"] if not i["keyword"]), args)) | kwargs
+        )
+        versions = {name: value._version for name, value in arguments.items()}
         with torch.no_grad():
             answers.append(
                 {
@@ -71,7 +73,7 @@ def find_effects(
             )
         written = [
             name
-            for name, value in given.items()
+            for name, value in arguments.items()
             if value._version != versions[name] or not ref.same(value, entry[name])
         ]
         changed = [

@@ -197,28 +197,28 @@ class _Walk:
                     f"{node.target} changes its arguments and returns nothing", node
                 )
             return  # an assertion
-        given = by_name(node)
-        args = {name: self._now(arg) for name, arg in given.items()}
+        operands = by_name(node)
+        args = {name: self._now(arg) for name, arg in operands.items()}
         if self._computes_nothing(node, args):
-            self._same_values(node, given)
+            self._same_values(node, operands)
         elif written:
-            self._in_place(node, given, args, written)
+            self._in_place(node, operands, args, written)
         elif draws(node):
             self._own(node, self._drawn(node, args["p"]))
         elif name_of(node.target) == "feature_dropout":
             self._own(node, self._by_channels(node, args))
         elif folded := self._folded(node, args):
             self._own(node, folded[0])
-            self._share_views(node, given)
+            self._share_views(node, operands)
         else:
             self._emit(node, node.target, args)
-            self._share_views(node, given)
+            self._share_views(node, operands)
             if name_of(node.target) in SLICES:
                 self.views[node] = (
-                    self._root(given["self"]),
+                    self._root(operands["self"]),
                     {name: arg for name, arg in args.items() if name != "self"},
                 )
-            self._running_statistics(node, given, args)
+            self._running_statistics(node, operands, args)
 
     def _computes_nothing(self, node: Node, args: dict[str, Any]) -> bool:
         name = name_of(node.target)
@@ -234,8 +234,8 @@ class _Walk:
             or (name in CASTS and node.meta["val"].dtype == first.dtype)
         )
 
-    def _same_values(self, node: Node, given: dict[str, Any]) -> None:
-        source = self._root(next(iter(given.values())))
+    def _same_values(self, node: Node, operands: dict[str, Any]) -> None:
+        source = self._root(next(iter(operands.values())))
         held = self.held[source]
         if name_of(node.target) in DETACHES:
             self.flat.detached.append((node, held))
@@ -247,19 +247,19 @@ class _Walk:
             self._own(node, held)
             self._share(node, source)
 
-    def _share_views(self, node: Node, given: dict[str, Any]) -> None:
+    def _share_views(self, node: Node, operands: dict[str, Any]) -> None:
         if any(r.alias_info is not None for r in node.target._schema.returns):
-            for arg in given.values():
+            for arg in operands.values():
                 for source in [arg] if isinstance(arg, Node) else []:
                     self._share(node, source)
 
     def _in_place(
-        self, node: Node, given: dict[str, Any], args: dict[str, Any], written: list[str]
+        self, node: Node, operands: dict[str, Any], args: dict[str, Any], written: list[str]
     ) -> None:
-        first = next(iter(given))
+        first = next(iter(operands))
         if written != [first]:
             raise NotFunctional(f"{node.target} changes {', '.join(written)} in place", node)
-        changed = self._root(given[first])
+        changed = self._root(operands[first])
         if self._is_constant(node, args) and not any(
             member in self.owners for member in self.groups[changed]
         ):
@@ -311,10 +311,10 @@ class _Walk:
         draw that, and to switch it off, which leaves p, the mean."""
         drawn = node.meta["val"]
         ones = torch.ones(fixed(drawn.shape, node), dtype=drawn.dtype)
-        kept = self._append(
+        dropped = self._append(
             node, torch.ops.aten.dropout.default, {"input": ones, "p": 1 - p, "train": True}
         )[0]
-        return self._append(node, torch.ops.aten.mul.Scalar, {"self": kept, "other": p})[0]
+        return self._append(node, torch.ops.aten.mul.Scalar, {"self": dropped, "other": p})[0]
 
     def _by_channels(self, node: Node, args: dict[str, Any]) -> Value:
         """One draw for each channel of a sample, as PyTorch makes it: the input times the dropout
@@ -323,18 +323,18 @@ class _Walk:
         batch, channels, *places = fixed(value.shape, node)
         ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
         dropout = torch.ops.aten.dropout.default
-        kept = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
+        mask = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
         self.flat.operations.append(
             Operation(
                 dropout,
                 {"input": self._value(ones), "p": args["p"], "train": True},
-                [kept],
+                [mask],
                 node,
-                kept.name,
+                mask.name,
             )
         )
         return self._append(
-            node, torch.ops.aten.mul.Tensor, {"self": args["input"], "other": kept}
+            node, torch.ops.aten.mul.Tensor, {"self": args["input"], "other": mask}
         )[0]
 
     def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
@@ -374,18 +374,20 @@ class _Walk:
         )
         return [list(result) if isinstance(result, (list, tuple)) else result]
 
-    def _running_statistics(self, node: Node, given: dict[str, Any], args: dict[str, Any]) -> None:
+    def _running_statistics(
+        self, node: Node, operands: dict[str, Any], args: dict[str, Any]
+    ) -> None:
         """In training batch_norm changes two of its arguments, which its schema hides: they become
         its second and third output."""
         name = name_of(node.target)
         changes = {"batch_norm": "training", "instance_norm": "use_input_stats"}.get(name)
-        if changes is None or not args[changes] or given.get("running_mean") is None:
+        if changes is None or not args[changes] or operands.get("running_mean") is None:
             return
         if name != "batch_norm":
             raise NotFunctional(f"{node.target} changes its running statistics", node)
         operation = self.flat.operations[-1]
         for which in ("running_mean", "running_var"):
-            changed = self._root(given[which])
+            changed = self._root(operands[which])
             self._check_unseen(node, changed)
             old = args[which]
             new = Value("node", f"{operation.name}.{which}", old.dtype, tuple(old.shape))
@@ -408,14 +410,14 @@ class _Walk:
             target = getattr(getattr(torch.ops.aten, packet), which)
             args = dict(zip((a.name for a in target._schema.arguments), args.values()))
         name = self._unique(name_of(target).lstrip("_"))
-        made = [
+        per_output = [
             Value("node", f"{name}.{i}" if several else name, v.dtype, fixed(v.shape, node))
             if isinstance(v, Tensor)
             else None
             for i, v in enumerate(value if several else [value])
         ]
-        outputs = [output for output in made if output is not None]
-        if len(outputs) < len(made):
+        outputs = [output for output in per_output if output is not None]
+        if len(outputs) < len(per_output):
             raise NotFunctional(
                 f"{target} gives something that is no tensor: the graph would depend on the values of its inputs",
                 node,

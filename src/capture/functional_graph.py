@@ -78,9 +78,9 @@ def stopped_gradient(flat: Functional) -> Node | None:
 def remove_dead(flat: Functional) -> None:
     """Leaves out operations that no output and no update needs."""
     needed = {id(v) for v in [*flat.outputs, *flat.updates.values()]}
-    kept = []
+    used = []
     for operation in reversed(flat.operations):
         if any(id(v) in needed for v in operation.outputs):
-            kept.append(operation)
+            used.append(operation)
             needed.update(id(v) for v in tensors_in(list(operation.args.values())))
-    flat.operations[:] = reversed(kept)
+    flat.operations[:] = reversed(used)

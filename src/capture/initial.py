@@ -144,13 +144,17 @@ def main(arguments: list[str]) -> int:
     for name in ("--model", "--seeds", "--scheme", "--out"):
         parser.add_argument(name, required=True)
     parser.add_argument("--file", default="")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     answers = sys.stdout
     sys.stdout = sys.stderr  # a user's file may print
     try:
-        for seed in map(int, given.seeds.split(",")):
+        for seed in map(int, options.seeds.split(",")):
             write(
-                given.model, seed, given.scheme, given.file, Path(given.out) / f"{seed}.safetensors"
+                options.model,
+                seed,
+                options.scheme,
+                options.file,
+                Path(options.out) / f"{seed}.safetensors",
             )
         answer: dict[str, Any] = {"ok": True}
     except WrongScheme as error:

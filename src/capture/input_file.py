@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from capture.case import DTYPES, Input
+from capture.errors import Problem
 from capture.opened import sha256_of
-from capture.problem import Problem
 from strata_sdk.archive_checks import Refused, check_size
 
 SAFETENSORS_DTYPES = {

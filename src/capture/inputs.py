@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from capture.case import DTYPES, Input, is_image
+from capture.errors import Problem
 from capture.input_file import ring_from
-from capture.problem import Problem
 
 # The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left
 # out.
@@ -225,13 +225,13 @@ def _images(
         paths = paths[:needed]
         source = f"crops of {len(paths)} photographs that scikit-learn and scikit-image ship"
     rng = np.random.default_rng(int(torch.randint(0, 2**31, (1,), generator=generator)))
-    kept: dict[Path, Any] = {}
+    pictures: dict[Path, Any] = {}
     planes = []
     for k in range(needed):
         path = paths[k % len(paths)]
-        picture = kept.get(path) or _read(path, channels)
+        picture = pictures.get(path) or _read(path, channels)
         if needed > len(paths) and picture.width * picture.height <= SMALL_PIXELS:
-            kept[path] = picture
+            pictures[path] = picture
         planes.append(_crop(picture, height, width, rng, whole=bool(folder) and k < len(paths)))
     return [np.stack(planes[i * batch : (i + 1) * batch]) for i in range(count)], source
 

@@ -26,10 +26,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from capture.case import Input, resolve_inputs
+from capture.errors import Problem, is_out_of_memory
 from capture.identity import network_of
 from capture.inputs import make_ring
 from capture.opened import sha256_of, state_of_files
-from capture.problem import Problem, is_out_of_memory
 from capture.weights import CALIBRATION_SAMPLES, make_generic, prepare_timed, state_of
 from strata_sdk.models import ROOT, Built, ModelError, load_weights
 

@@ -21,7 +21,7 @@ from importlib.util import source_from_cache
 from pathlib import Path
 from types import FrameType
 
-from capture.problem import Problem
+from capture.errors import Problem
 from strata_sdk.models import ROOT
 from strata_sdk.sources import is_library
 

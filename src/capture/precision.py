@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from capture import reference as ref
-from capture.problem import Problem, is_out_of_memory
+from capture.errors import Problem, is_out_of_memory
 from capture.train import StepsInMode
 from strata_sdk import precision
 from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files

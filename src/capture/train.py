@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from capture import reference as ref
 from capture.dropout import DropoutCapture
 from capture.dropout_calls import DropoutCalls
+from capture.errors import Problem, is_out_of_memory
 from capture.faults import NotApplicable, shared_copy
-from capture.probe import make_probe
-from capture.problem import Problem, is_out_of_memory
+from capture.smooth_weights import make_probe
 from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
 from capture.training_step import (
     Exact,
@@ -385,9 +385,9 @@ class StepsInMode:
     def add(self, name: str, view: nn.Module, entry: Named) -> None:
         """`view`: the module in the mode, with the weights of the set. Activations near kinks are
         flipped by the mode's rounding on every set."""
-        kept = self.load(str(self.folder / "reference" / f"{name}.train.safetensors"))
+        state = self.load(str(self.folder / "reference" / f"{name}.train.safetensors"))
         exact = Exact(
-            {k.removeprefix("0/"): v.double() for k, v in kept.items() if k.startswith("0/")}
+            {k.removeprefix("0/"): v.double() for k, v in state.items() if k.startswith("0/")}
         )
         for path, parameter in view.named_parameters():
             parameter.requires_grad_(f"grad:{path}" in exact.values)

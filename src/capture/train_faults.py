@@ -129,11 +129,11 @@ def _bn_biased(plan: Plan) -> str:
         ) -> None:
             if module.training and module.momentum is not None:
                 count = args[0].numel() // args[0].shape[1]
-                kept = before[0] * (1 - module.momentum)
+                old_part = before[0] * (1 - module.momentum)
                 # By .data: autograd holds the buffer for the backward pass, which does not read it
                 # in train mode.
                 module.running_var.data.copy_(
-                    kept + (module.running_var - kept) * ((count - 1) / count)
+                    old_part + (module.running_var - old_part) * ((count - 1) / count)
                 )
 
         norm.register_forward_pre_hook(save)

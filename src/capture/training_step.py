@@ -57,7 +57,7 @@ class Stepper:
     ) -> Named:
         """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and
         must not write into it."""
-        kept = set(module.state_dict())
+        stored = set(module.state_dict())
         with train_mode(module):
             with torch.enable_grad():
                 loss = (loss_of or self.loss_of)(self.output(module, entry, change), self.labels)
@@ -69,7 +69,7 @@ class Stepper:
             results |= {
                 f"stat:{name}": b.clone()
                 for name, b in module.named_buffers()
-                if name in kept and b.is_floating_point()
+                if name in stored and b.is_floating_point()
             }
         return {name: value.detach().cpu().contiguous() for name, value in results.items()}
 

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from capture.errors import Problem
 from capture.faults import PRODUCTS
 from capture.opened import sha256_of
-from capture.problem import Problem
 from strata_sdk.archive_checks import Refused, open_archive
 from strata_sdk.files import KINDS
 from strata_sdk.models import bind, elements_once, load_weights

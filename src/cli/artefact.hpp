@@ -2,7 +2,7 @@
 // A level's artefact for a bundle, for the verbs that ship one.
 #pragma once
 
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "plan/jobs.hpp"
 
 namespace strata::cli {

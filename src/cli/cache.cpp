@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
@@ -207,9 +207,9 @@ Result<fs::path> own_cache() {
 
 int list_cache(const CacheArguments& a) {
   const auto format = format_option(a.format);
-  if (!format) return complain(format.error());
+  if (!format) return print_error(format.error());
   const auto cache = own_cache();
-  if (!cache) return complain(cache.error());
+  if (!cache) return print_error(cache.error());
   const auto entries = cache_entries(*cache);
   const Content content(entries);
   std::vector<report::Cells> rows;
@@ -225,12 +225,12 @@ int list_cache(const CacheArguments& a) {
 // holds by then.
 int remove_while(const std::function<bool(const CacheEntry&, const Content&)>& is_next) {
   const auto cache = own_cache();
-  if (!cache) return complain(cache.error());
+  if (!cache) return print_error(cache.error());
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   if (mark.other())
-    return complain({fmt::format("a strata run is measuring{}, and needs what lies in the cache",
-                                 *mark.other() > 0 ? fmt::format(" (pid {})", *mark.other()) : ""),
-                     "wait until it is done"});
+    return print_error({fmt::format("a strata run is measuring{}, and needs what lies in the cache",
+                                    *mark.other() > 0 ? fmt::format(" (pid {})", *mark.other()) : ""),
+                        "wait until it is done"});
   const auto entries = cache_entries(*cache);
   Content content(entries);
   std::size_t removed = 0;
@@ -250,7 +250,7 @@ int remove_while(const std::function<bool(const CacheEntry&, const Content&)>& i
   }
   answer(fmt::format("removed {} folders of {}, {}; {} are left\n", removed, cache->string(), in_words(freed),
                      in_words(content.bytes())));
-  return failure.empty() ? 0 : complain({failure, "remove it by hand"});
+  return failure.empty() ? 0 : print_error({failure, "remove it by hand"});
 }
 
 int prune_cache(const CacheArguments& a) {

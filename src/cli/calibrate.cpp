@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/capturing.hpp"
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/measuring_mark.hpp"
 #include "measure/warnings.hpp"
@@ -42,17 +42,17 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
 
 int run_calibration(const std::string& store_path) {
   auto store = store::Store::open(store_path.empty() ? store::Store::default_path() : fs::path(store_path));
-  if (!store) return complain(store.error());
+  if (!store) return print_error(store.error());
   const auto machine = probe::machine();
   const double load = probe::other_load(std::chrono::milliseconds(500));
   if (load > 0.1)
-    return complain(
+    return print_error(
         {fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise",
                      load * 100),
          "end them and run it again", Exit::environment});
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   if (mark.other())
-    return complain(
+    return print_error(
         {measure::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
          "run it again when that has ended", Exit::environment});
   std::vector<int> thread_counts{1};
@@ -61,8 +61,8 @@ int run_calibration(const std::string& store_path) {
     ProgressLine line;
     const auto effect = calibrate_threads(threads, machine, line);
     line.clear();
-    if (!effect) return complain(effect.error());
-    if (auto saved = store->save_effect(*effect); !saved) return complain(saved.error());
+    if (!effect) return print_error(effect.error());
+    if (auto saved = store->save_effect(*effect); !saved) return print_error(saved.error());
     answer(fmt::format(
         "process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals hold at least that much from now "
         "on\n",

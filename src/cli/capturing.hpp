@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "plan/bundle.hpp"
 #include "plan/options.hpp"
 

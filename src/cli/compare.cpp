@@ -11,9 +11,9 @@
 #include <memory>
 #include <random>
 
+#include "cli/console.hpp"
 #include "cli/document.hpp"
 #include "cli/run_case.hpp"
-#include "cli/say.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/duration.hpp"
@@ -91,15 +91,15 @@ Json environments_of(const measure::Setting& setting) {
 // What a list of runs says of each case.
 void keep_verdicts(const Json& result, store::Store& store, const std::string& run_id) {
   for (const auto& run_case : result["cases"])
-    if (const auto kept = store.set_verdict(run_id, report::text(run_case, "key"), report::brief_verdict(run_case));
-        !kept)
+    if (const auto stored = store.set_verdict(run_id, report::text(run_case, "key"), report::brief_verdict(run_case));
+        !stored)
       return;  // a list without it is no reason to end in an error
 }
 
 // The result in the wanted form on standard output; for a person also the report's place.
 int show_result(const CompareArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   const Json result = report::view(*run);
   keep_verdicts(result, store, setting.run_id);
   if (const int code = a.quiet ? 0 : print_result(result, a.format); code != 0) return code;
@@ -264,7 +264,7 @@ Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   if (kind.arrange) STRATA_TRY(kind.arrange(*ready));
   if (a.dry_run) return print_plan(*ready, a);
   STRATA_TRY(check_resumed(*ready, a));
-  say_of_model_file(a.options.model);
+  warn_of_model_file(a.options.model);
   auto store = STRATA_TRY(store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store)));
   auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, store);
   STRATA_TRY(check_ci_width(*ready, facts));
@@ -300,7 +300,7 @@ Result<int> run_compare(CompareArguments& a) {
 
 int compare(CompareArguments& a) {
   const auto code = run_compare(a);
-  return code ? *code : complain(code.error());
+  return code ? *code : print_error(code.error());
 }
 
 void add_compare(CLI::App& app, int& exit_code, int argc, char** argv) {

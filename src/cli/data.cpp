@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
@@ -94,7 +94,7 @@ std::string state_of_set(const data::CatalogueEntry& entry, const data::OpenOpti
 
 int list_sets(const DataArguments& a) {
   const auto options = open_options(a);
-  if (!options) return complain(options.error());
+  if (!options) return print_error(options.error());
   std::vector<report::Cells> rows;
   for (const auto& entry : data::catalogue())
     rows.push_back({entry.name, std::to_string(entry.count[0]), std::to_string(entry.count[1]),
@@ -185,10 +185,10 @@ nlohmann::json entry_json(const data::CatalogueEntry& entry) {
 
 int show_info(const DataArguments& a) {
   auto options = open_options(a);
-  if (!options) return complain(options.error());
+  if (!options) return print_error(options.error());
   const auto* entry = data::find_entry(a.name);
   if (entry == nullptr)
-    if (const auto reader = data::make_reader(a.name, *options); !reader) return complain(reader.error());
+    if (const auto reader = data::make_reader(a.name, *options); !reader) return print_error(reader.error());
   options->make = false;
   const auto opened = open_with_progress(a.name, *options);
   if (a.format == "json") {
@@ -208,16 +208,16 @@ int show_info(const DataArguments& a) {
 
 int verify_set(const DataArguments& a) {
   const auto options = open_options(a);
-  if (!options) return complain(options.error());
+  if (!options) return print_error(options.error());
   const auto start = std::chrono::steady_clock::now();
   std::size_t published = 0;
   if (const auto* entry = data::find_entry(a.name); entry != nullptr && !a.partial) {
     const auto checked = data::check_published(*entry, options->data_dir);
-    if (!checked) return complain(checked.error());
+    if (!checked) return print_error(checked.error());
     published = *checked;
   }
   const auto opened = open_with_progress(a.name, *options);
-  if (!opened) return complain(opened.error());
+  if (!opened) return print_error(opened.error());
   const double all_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (a.format == "json") {
     auto json = opened_json(*opened);
@@ -235,12 +235,12 @@ int verify_set(const DataArguments& a) {
 
 int fetch_set(const DataArguments& a) {
   const auto options = open_options(a);
-  if (!options) return complain(options.error());
+  if (!options) return print_error(options.error());
   const auto* entry = data::find_entry(a.name);
   if (entry == nullptr) {
     const auto reader = data::make_reader(a.name, *options);  // which says what is wrong with the name
-    return complain(reader ? Error{fmt::format("{} is a folder: there is nothing to fetch", a.name), "", Exit::usage}
-                           : reader.error());
+    return print_error(reader ? Error{fmt::format("{} is a folder: there is nothing to fetch", a.name), "", Exit::usage}
+                              : reader.error());
   }
   if (entry->downloads.empty()) {
     answer(fmt::format("{} is part of strata: there is nothing to fetch\n", a.name));
@@ -257,25 +257,25 @@ int fetch_set(const DataArguments& a) {
                                          .on_terminal = ::isatty(STDERR_FILENO) == 1,
                                          .note = [](const std::string& line) { tell(line + "\n"); }});
   if (!done && interrupted().load()) {
-    complain(done.error());
+    print_error(done.error());
     return interrupt_exit_code();
   }
-  if (!done) return complain(done.error());
+  if (!done) return print_error(done.error());
   answer(fmt::format("{} is in {}; ./strata data verify {} reads it\n", a.name, options->data_dir.string(), a.name));
   return 0;
 }
 
 int show_sheet(const DataArguments& a) {
   const auto options = open_options(a);
-  if (!options) return complain(options.error());
+  if (!options) return print_error(options.error());
   const auto opened = open_with_progress(a.name, *options);
-  if (!opened) return complain(opened.error());
+  if (!opened) return print_error(opened.error());
   const auto part = a.split == "train" ? data::Part::train : data::Part::test;
   const auto output = a.output.empty() ? opened->set.name + ".html" : a.output;
   std::ofstream out(output, std::ios::binary | std::ios::trunc);
   out << report::contact_sheet(opened->set, part, static_cast<std::size_t>(a.count));
   if (!out.flush())
-    return complain({fmt::format("cannot write {}", output), "name another file: -o FILE", Exit::usage});
+    return print_error({fmt::format("cannot write {}", output), "name another file: -o FILE", Exit::usage});
   answer(output + "\n");
   return 0;
 }

@@ -6,9 +6,9 @@
 
 #include <memory>
 
+#include "cli/console.hpp"
 #include "cli/document.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
 #include "report/training.hpp"
@@ -50,7 +50,7 @@ Result<nlohmann::json> difference_of(const DiffArguments& a) {
 
 int diff(const DiffArguments& a) {
   const auto difference = difference_of(a);
-  if (!difference) return complain(difference.error());
+  if (!difference) return print_error(difference.error());
   if (a.format == "json")
     answer(difference->dump(1) + "\n");
   else if (const int code = print_document(report::difference_document(*difference), a.format); code != 0)

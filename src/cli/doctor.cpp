@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/calibrate.hpp"
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "common/places.hpp"
 #include "level/own_environment.hpp"
 #include "plan/availability.hpp"
@@ -123,7 +123,7 @@ void print_json(const Checks& checks) {
 
 int doctor(const std::string& format_name) {
   const auto format = format_option(format_name);
-  if (!format) return complain(format.error());
+  if (!format) return print_error(format.error());
   const auto place = installation();
   Checks checks = probe::machine_checks(std::chrono::milliseconds(500));
   for (auto& more : {probe::software_checks(place), level_checks(place), probe::set_up_checks(place)})

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "common/hash.hpp"
 #include "common/write_whole.hpp"
 #include "report/render/html.hpp"
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 int write_and_tell(const fs::path& path, const std::string& page) {
-  if (auto written = write_whole(path, page); !written) return complain(written.error());
+  if (auto written = write_whole(path, page); !written) return print_error(written.error());
   tell(fmt::format("report: {}\n", path.string()));
   return 0;
 }
@@ -37,7 +37,7 @@ Result<std::string> shared_script(const fs::path& folder, const fs::path& script
 
 int print_document(const document::Document& document, const std::string& format) {
   const auto text = document::render(document, format, {}, terminal_style());
-  if (!text) return complain(text.error());
+  if (!text) return print_error(text.error());
   if (format == "text")
     answer_styled(*text);
   else
@@ -51,17 +51,17 @@ int write_stored_page(const document::Document& document, const Installation& pl
   std::error_code ignored;  // writing says it
   fs::create_directories(folder, ignored);
   const auto script = plotly_js(place);
-  if (!script) return complain(script.error());
+  if (!script) return print_error(script.error());
   const auto name = shared_script(folder, *script);
-  if (!name) return complain(name.error());
+  if (!name) return print_error(name.error());
   return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, *name));
 }
 
 int write_page(const document::Document& document, const Installation& place, const fs::path& path) {
   const auto script = plotly_js(place);
-  if (!script) return complain(script.error());
+  if (!script) return print_error(script.error());
   const auto page = document::render_html(document, *script);
-  if (!page) return complain(page.error());
+  if (!page) return print_error(page.error());
   return write_and_tell(path, *page);
 }
 

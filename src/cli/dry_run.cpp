@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cli/compare.hpp"
+#include "cli/console.hpp"
 #include "cli/foreseen.hpp"
 #include "cli/run_case.hpp"
-#include "cli/say.hpp"
 #include "cli/sweep_forecast.hpp"
 #include "common/interrupt.hpp"
 #include "measure/passes/pass.hpp"
@@ -187,7 +187,7 @@ std::pair<std::vector<PointForecast>, std::string> foreseen_points(Plan& plan, c
   const plan::Grid grid(ready.specs);
   SweepForecast forecast(a, ready, grid, store);
   if (const auto* spec = captures && !forecast.knows_work() ? forecast.smallest() : nullptr) {
-    say_of_model_file(a.options.model);
+    warn_of_model_file(a.options.model);
     ProgressLine line;
     if (const auto captured = capture_case(ready, spec_of_point(*spec, grid, a.full_proof), line))
       forecast.learn(captured->bundle.question, captured->bundle.info);

@@ -9,8 +9,8 @@
 
 #include "cli/artefact.hpp"
 #include "cli/capturing.hpp"
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
@@ -157,41 +157,41 @@ void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, co
 
 int export_level(const ExportArguments& a) {
   auto ready = get_ready(a);
-  if (!ready) return complain(ready.error());
+  if (!ready) return print_error(ready.error());
   auto draft = exporting::Draft::begin(a.output, a.force);
-  if (!draft) return complain(draft.error());
+  if (!draft) return print_error(draft.error());
   auto environments = plan::ask_environments(ready->place, ready->level.needs);
-  if (!environments) return complain(environments.error());
+  if (!environments) return print_error(environments.error());
   ready->environments = std::move(*environments);
   ProgressLine line;
-  say_of_model_file(a.options.model);
+  warn_of_model_file(a.options.model);
   const auto bundle =
       plan::get_bundle(ready->spec, ready->place, ready->environments.measured, wishes_of(a.options, line));
   line.clear();
-  if (!bundle) return complain(bundle.error());
+  if (!bundle) return print_error(bundle.error());
   const auto job = get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
   line.clear();
-  if (!job) return complain(job.error());
+  if (!job) return print_error(job.error());
   const auto recipe = exporting::read_recipe(*job, ready->place);
-  if (!recipe) return complain(recipe.error());
+  if (!recipe) return print_error(recipe.error());
   const auto evidence =
       exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
   // eager cannot run an ONNX file, and a level that is named and cannot run ends with exit code 3
   const bool python = bundle->info.at("model").value("kind", "") != "onnx";
   const auto proving = fmt::format("./strata compare {} --levels {}{}", plan::case_words(ready->spec),
                                    python ? "eager," : "", ready->level.name());
-  const exporting::Export made{.job = *job,
-                               .recipe = *recipe,
-                               .evidence = evidence,
-                               .proving = proving,
-                               .versions = versions_of(recipe->packages, recipe->python, ready->place.root),
-                               .shared = ready->place.root / "runtime/serve"};
-  if (auto written = exporting::write_export(*draft, made); !written) return complain(written.error());
+  const exporting::Export exported{.job = *job,
+                                   .recipe = *recipe,
+                                   .evidence = evidence,
+                                   .proving = proving,
+                                   .versions = versions_of(recipe->packages, recipe->python, ready->place.root),
+                                   .shared = ready->place.root / "runtime/serve"};
+  if (auto written = exporting::write_export(*draft, exported); !written) return print_error(written.error());
   if (interrupted()) {
-    complain({"interrupted: nothing was written", "", Exit::failed});
+    print_error({"interrupted: nothing was written", "", Exit::failed});
     return interrupt_exit_code();
   }
-  if (auto there = draft->publish(); !there) return complain(there.error());
+  if (auto there = draft->publish(); !there) return print_error(there.error());
   say_done(*draft, *recipe, evidence, proving);
   return 0;
 }

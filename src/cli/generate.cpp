@@ -12,15 +12,15 @@
 
 #include "cli/artefact.hpp"
 #include "cli/capturing.hpp"
+#include "cli/console.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/staged_folder.hpp"
 #include "compiler/kernels.hpp"
+#include "generate/compile_bundle.hpp"
 #include "generate/libtorch.hpp"
-#include "generate/program_of.hpp"
 #include "plan/bundle.hpp"
 #include "plan/command.hpp"
 #include "plan/options.hpp"
@@ -72,18 +72,19 @@ Result<nlohmann::json> spec_of(const GenerateArguments& a) {
 }
 
 // A folder that is made, or is empty, so that nothing of the user's is ever replaced.
-Result<fs::path> output_folder(const std::string& given) {
+Result<fs::path> output_folder(const std::string& output) {
   std::error_code error;
-  const auto folder = fs::absolute(given, error);
+  const auto folder = fs::absolute(output, error);
   if (fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
-    return fail(
-        fmt::format("-o {}: {}", given, fs::is_directory(folder, error) ? "the folder is not empty" : "this is a file"),
-        "name a folder that is not there yet, or an empty one", Exit::usage);
+    return fail(fmt::format("-o {}: {}", output,
+                            fs::is_directory(folder, error) ? "the folder is not empty" : "this is a file"),
+                "name a folder that is not there yet, or an empty one", Exit::usage);
   const auto parent = folder.parent_path();
   if (!fs::is_directory(parent, error))
-    return fail(fmt::format("-o {}: the folder {} is not there", given, parent.string()), "make it first", Exit::usage);
+    return fail(fmt::format("-o {}: the folder {} is not there", output, parent.string()), "make it first",
+                Exit::usage);
   if (::access(parent.c_str(), W_OK) != 0)
-    return fail(fmt::format("-o {}: cannot write to {}", given, parent.string()), "name another place", Exit::usage);
+    return fail(fmt::format("-o {}: cannot write to {}", output, parent.string()), "name another place", Exit::usage);
   return folder;
 }
 
@@ -104,7 +105,7 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
 Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, const Installation& place,
                        ProgressLine& line) {
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
-  say_of_model_file(a.options.model);
+  warn_of_model_file(a.options.model);
   auto bundle = plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, line));
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
@@ -149,8 +150,8 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
   }
   const bool cuda = a.target == "cuda";
   const auto program =
-      generate::program_of(source.bundle.folder, source.kernels, cuda ? compiler::Target::cuda : compiler::Target::cpu,
-                           *parse_memory_budget(a.budget));
+      generate::compile_bundle(source.bundle.folder, source.kernels,
+                               cuda ? compiler::Target::cuda : compiler::Target::cpu, *parse_memory_budget(a.budget));
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
   options.sources = place.root / "runtime";
@@ -167,32 +168,32 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
 Result<std::string> write_program(const GenerateArguments& a, const Source& source, const Installation& place,
                                   const fs::path& folder) {
   const auto partial = STRATA_TRY(make_folder_beside(folder));
-  const auto made = write_files(a, source, place, partial);
-  const auto error = made ? put_in_place(partial, folder) : std::error_code();
-  if (made && !error) return made;
+  const auto written = write_files(a, source, place, partial);
+  const auto error = written ? put_in_place(partial, folder) : std::error_code();
+  if (written && !error) return written;
   std::error_code ignored;
   fs::remove_all(partial, ignored);
-  if (!made) return made;
+  if (!written) return written;
   return fail(fmt::format("cannot write {}: {}", folder.string(), error.message()),
               "is there space, and may you write there?");
 }
 
 int generate_program(const GenerateArguments& a) {
   const auto spec = spec_of(a);
-  if (!spec) return complain(spec.error());
+  if (!spec) return print_error(spec.error());
   const auto folder = output_folder(a.output);
-  if (!folder) return complain(folder.error());
+  if (!folder) return print_error(folder.error());
   auto place = installation();
   if (!a.python.empty()) place.python = a.python;
   ProgressLine line;
   const auto source = capture(a, *spec, place, line);
   line.clear();
   if (interrupted()) return interrupt_exit_code();
-  if (!source) return complain(source.error());
-  const auto made = write_program(a, *source, place, *folder);
-  if (!made) return complain(made.error());
+  if (!source) return print_error(source.error());
+  const auto written = write_program(a, *source, place, *folder);
+  if (!written) return print_error(written.error());
   const auto quoted = plan::quoted(folder->string());
-  answer(fmt::format("{}\n  {}\n", folder->string(), *made));
+  answer(fmt::format("{}\n  {}\n", folder->string(), *written));
   answer(fmt::format(
       "  build it: cmake -S {0} -B {0}/build{1} && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
       quoted, own_libraries(a, place)));

@@ -7,14 +7,14 @@
 #include <memory>
 
 #include "cli/capturing.hpp"
+#include "cli/console.hpp"
 #include "cli/lacking.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "compiler/compile.hpp"
-#include "generate/program_of.hpp"
+#include "generate/compile_bundle.hpp"
 #include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
@@ -60,7 +60,7 @@ Result<void> check_dump(const GraphArguments& a) {
 }
 
 int show_program(const GraphArguments& a, const Result<compiler::Program>& program, const std::string& title) {
-  if (!program) return complain(program.error());
+  if (!program) return print_error(program.error());
   if (a.format == "json")
     answer_json(report::program_json(*program, title, a.dump_after), 1);
   else
@@ -85,7 +85,7 @@ Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec
   if (!a.python.empty()) place.python = a.python;
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   ProgressLine line;
-  say_of_model_file(a.options.model);
+  warn_of_model_file(a.options.model);
   return plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, line));
 }
 
@@ -106,17 +106,17 @@ std::vector<Lacking> lacking_of(const GraphArguments& a, const graph::Graph& gra
 }
 
 int show_graph(const GraphArguments& a) {
-  if (const auto dump = check_dump(a); !dump) return complain(dump.error());
+  if (const auto dump = check_dump(a); !dump) return print_error(dump.error());
   const auto spec = capture_spec_of(a);
-  if (!spec) return complain(spec.error());
+  if (!spec) return print_error(spec.error());
   const auto bundle = capture(a, *spec);
   if (interrupted()) return interrupt_exit_code();
-  if (!bundle) return complain(bundle.error());
+  if (!bundle) return print_error(bundle.error());
   const auto shown = wanted_graph(a, bundle->folder);
-  if (!shown) return complain(shown.error());
+  if (!shown) return print_error(shown.error());
   const auto& graph = shown->graph;
   const auto checked = graph::check(graph);
-  if (!checked) return complain(checked.error());
+  if (!checked) return print_error(checked.error());
   const auto title = bundle->info.value("id", a.options.model);
   if (!a.dump_after.empty()) {
     const compiler::Options passes{.block = a.block,

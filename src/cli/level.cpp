@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "common/duration.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
@@ -85,7 +85,7 @@ Result<level::Subject> make_subject(const CheckOptions& options, const Installat
   if (!level) return tl::unexpected<Error>(level.error());
   level::Subject subject;
   subject.scratch = scratch;
-  subject.patience = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds_of(options.timeout) * 1000));
+  subject.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds_of(options.timeout) * 1000));
   subject.bundle = options.bundle.empty() ? scratch / "bundle" : fs::absolute(options.bundle);
   if (options.bundle.empty()) {
     const fs::path module = place.root / "examples" / "tiny_mlp.py";
@@ -128,16 +128,16 @@ void print_check(const level::Check& check) {
 int run_check(const CheckOptions& options) {
   const ScratchFolder scratch("check");
   if (scratch.path().empty())
-    return complain({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
+    return print_error({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
   const auto subject = make_subject(options, installation(), scratch.path());
-  if (!subject) return complain(subject.error());
+  if (!subject) return print_error(subject.error());
   answer(fmt::format("checking {}\n", fmt::join(subject->launch.argv, " ")));
   const auto checks = level::check_conformance(*subject, print_check);
   std::map<level::Verdict, int> counts;
   for (const auto& check : checks) ++counts[check.verdict];
   answer(fmt::format("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail],
                      counts[level::Verdict::skip]));
-  if (interrupted().load()) return complain({"interrupted: the checks above are not all", "", Exit::failed});
+  if (interrupted().load()) return print_error({"interrupted: the checks above are not all", "", Exit::failed});
   return counts[level::Verdict::fail] == 0 ? 0 : static_cast<int>(Exit::failed);
 }
 
@@ -148,7 +148,7 @@ int run_install(const std::vector<std::string>& names) {
   if (!chosen) {
     auto error = chosen.error();
     if (const std::string option = "--levels: "; error.what.starts_with(option)) error.what.erase(0, option.size());
-    return complain(error);
+    return print_error(error);
   }
   plan::install_environments(*chosen, names, place);
   if (interrupted().load()) return interrupt_exit_code();
@@ -156,7 +156,7 @@ int run_install(const std::vector<std::string>& names) {
   int code = 0;
   for (const auto& level : *chosen) {
     if (const auto why = level::own_environment_missing(level, places))
-      code = complain({level.id + ": " + why->what, why->hint, Exit::environment});
+      code = print_error({level.id + ": " + why->what, why->hint, Exit::environment});
     else if (level::has_own_environment(level))
       answer(fmt::format("{}: installed in {}\n", level.id, level::own_environment(level, places).string()));
     else
@@ -171,10 +171,10 @@ int run_new(level::Skeleton skeleton) {
   if (skeleton.parent.empty()) skeleton.parent = place.root / "levels";
   for (const auto& level : level::discover(level::search_path(place.root)).levels)
     if (level.id == skeleton.id)  // of two levels with one id the second is left out (W006)
-      return complain({fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
-                       "choose another name", Exit::usage});
+      return print_error({fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
+                          "choose another name", Exit::usage});
   const auto written = level::write_skeleton(skeleton);
-  if (!written) return complain(written.error());
+  if (!written) return print_error(written.error());
   for (const auto& file : *written) answer(fmt::format("wrote {}\n", escape::shell_word(file.string())));
   const fs::path folder = written->front().parent_path();
   const bool inside = folder.parent_path() == place.root / "levels";

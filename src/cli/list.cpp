@@ -8,9 +8,9 @@
 #include <map>
 #include <memory>
 
+#include "cli/console.hpp"
 #include "cli/list_runs.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
 #include "common/outside.hpp"
@@ -49,7 +49,7 @@ std::string cell_of(const Json& value) {
 // JSON keeps numbers and lists as such; people read columns' names without underscores.
 int print(const report::Cells& columns, const Rows& rows, const std::string& format_name) {
   const auto format = format_option(format_name);
-  if (!format) return complain(format.error());
+  if (!format) return print_error(format.error());
   if (*format == report::Format::json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& row : rows) {
@@ -141,12 +141,12 @@ int models_of_level(const ListArguments& a, const Installation& place) {
     auto error = chosen.error();
     if (const std::string other = "--levels:"; error.what.starts_with(other))
       error.what.replace(0, other.size(), "--level:");
-    return complain(error);
+    return print_error(error);
   }
-  if (chosen->size() != 1) return complain({fmt::format("--level {}: name one level", a.level), "", Exit::usage});
+  if (chosen->size() != 1) return print_error({fmt::format("--level {}: name one level", a.level), "", Exit::usage});
   const auto& level = chosen->front();
   const auto recorded = plan::recorded_operations(place.root);
-  if (!recorded) return complain(recorded.error());
+  if (!recorded) return print_error(recorded.error());
   static const std::map<plan::Support, std::string> words{
       {plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
   Rows rows;
@@ -218,14 +218,14 @@ int runs(const ListArguments& a) {
   const report::Cells header{"run", "name", "started", "state", "verdict", "cases", "command"};
   if (a.store.empty() && !there_is(path)) return no_runs(header, a.format);
   auto store = store::Store::open_existing(path);
-  if (!store) return complain(store.error());
+  if (!store) return print_error(store.error());
   const auto stored = store->list_runs(a.limit);
-  if (!stored) return complain(stored.error());
+  if (!stored) return print_error(stored.error());
   if (stored->empty()) return no_runs(header, a.format);
   Rows rows;
   for (const auto& run : *stored) {
     const auto cases = store->run_cases(run.run_id);
-    if (!cases) return complain(cases.error());
+    if (!cases) return print_error(cases.error());
     std::vector<std::string> ids;
     for (const auto& run_case : *cases) ids.push_back(run_case.id);
     auto verdicts = store::verdicts_of(*cases);

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/console.hpp"
 #include "cli/doctor.hpp"
 #include "cli/former_names.hpp"
 #include "cli/level.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "store/store.hpp"
@@ -30,13 +30,13 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int main(int argc, char** given) {
+int main(int argc, char** original) {
   // What a proof converts is tens of megabytes a tensor, again and again: without these each is mapped and cleared
   // anew.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  auto words = strata::cli::with_current_names({given + 1, given + argc});
-  std::vector<char*> current{given[0]};
+  auto words = strata::cli::with_current_names({original + 1, original + argc});
+  std::vector<char*> current{original[0]};
   for (auto& word : words) current.push_back(word.data());
   current.push_back(nullptr);
   char** argv = current.data();
@@ -78,11 +78,12 @@ int main(int argc, char** given) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
       return print_help(app, error);  // --help, --version
-    return strata::cli::complain(strata::cli::in_words(app, error, argc, argv));
+    return strata::cli::print_error(strata::cli::in_words(app, error, argc, argv));
   } catch (const std::bad_alloc&) {
-    exit_code = strata::cli::complain({"this machine has no memory left", "close other programs, or a smaller batch"});
+    exit_code =
+        strata::cli::print_error({"this machine has no memory left", "close other programs, or a smaller batch"});
   } catch (const std::exception& error) {  // what no check foresaw must cost neither the exit code nor a sentence
-    exit_code = strata::cli::complain(
+    exit_code = strata::cli::print_error(
         {fmt::format("unforeseen: {}", error.what()), "what was measured is stored: ./strata show last"});
   }
   return strata::cli::finish(exit_code);

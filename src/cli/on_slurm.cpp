@@ -11,7 +11,7 @@
 #include <numeric>
 #include <random>
 
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "cluster/progress.hpp"
 #include "common/file_lock.hpp"
 #include "common/places.hpp"

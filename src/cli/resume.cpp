@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "cli/run.hpp"
-#include "cli/say.hpp"
 #include "cli/verb_words.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
@@ -61,39 +61,40 @@ Result<void> check_environments(const std::string& run_id, const CompareArgument
 int resume(const ResumeArguments& a) {
   const auto path = fs::absolute(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
   auto run = find(a, path);
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   const auto folder = report::text(run->settings, "folder");
   std::error_code ec;
   const auto environments = plan::parse_environments(a.environments);
-  if (!environments) return complain(environments.error());
+  if (!environments) return print_error(environments.error());
   const auto output = a.output.empty() ? fs::path() : fs::absolute(a.output, ec);
   fs::current_path(folder, ec);  // in which its paths hold
   if (ec)
-    return complain({fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
-                     "its network and files were named from there", Exit::usage});
+    return print_error(
+        {fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
+         "its network and files were named from there", Exit::usage});
   try {
     if (report::is_suite(*run))
       return resume_suite(std::move(*run), {.store = path.string(), .format = a.format, .python = a.python});
     const auto words = words_of(*run);  // as they were typed, read as their verb reads them
     const auto verb = VerbWords::of(words.front());
-    if (!verb) return complain({fmt::format("run {} cannot be continued", run->run_id), "", Exit::usage});
+    if (!verb) return print_error({fmt::format("run {} cannot be continued", run->run_id), "", Exit::usage});
     verb->read(words);
     auto& arguments = verb->common();
-    if (auto same = check_environments(run->run_id, arguments, *environments); !same) return complain(same.error());
+    if (auto same = check_environments(run->run_id, arguments, *environments); !same) return print_error(same.error());
     if (arguments.python != a.python)  // which set-up has to know before this program starts
-      return complain({fmt::format("run {} began with {}", run->run_id,
-                                   arguments.python.empty() ? "strata's own Python" : arguments.python),
-                       arguments.python.empty() ? "leave --python out" : "add --python " + arguments.python,
-                       Exit::usage});
+      return print_error({fmt::format("run {} began with {}", run->run_id,
+                                      arguments.python.empty() ? "strata's own Python" : arguments.python),
+                          arguments.python.empty() ? "leave --python out" : "add --python " + arguments.python,
+                          Exit::usage});
     arguments.store = path.string();
     if (!a.format.empty()) arguments.format = a.format;
     if (!output.empty()) arguments.output = output.string();
     arguments.resumed = std::move(*run);
     const auto code = verb->run();
-    return code ? *code : complain(code.error());
+    return code ? *code : print_error(code.error());
   } catch (const CLI::ParseError& error) {
-    return complain({fmt::format("this strata refuses the command of run {}: {}", run->run_id, error.what()),
-                     "compare again: " + run->command, Exit::usage});
+    return print_error({fmt::format("this strata refuses the command of run {}: {}", run->run_id, error.what()),
+                        "compare again: " + run->command, Exit::usage});
   }
 }
 

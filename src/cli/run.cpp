@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/console.hpp"
 #include "cli/document.hpp"
 #include "cli/forecast.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/suite_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -137,11 +137,11 @@ store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& en
 
 int show_suite(const RunArguments& a, const fs::path& path, const std::string& id) {
   const auto store = store::Store::open_existing(path);
-  if (!store) return complain(store.error());
+  if (!store) return print_error(store.error());
   const auto run = store->load_id(id);
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   const auto document = report::suite_document(*run, *store);
-  if (!document) return complain(document.error());
+  if (!document) return print_error(document.error());
   if (const int code = print_document(*document, a.format); code != 0) return code;
   return write_stored_page(*document, installation(), store->path(), id);
 }
@@ -162,19 +162,19 @@ int run_planned(RunArguments& a, const suite::Suite& suite, const std::vector<Su
                 const fs::path& store) {
   SuiteRun suite_run(a.resumed ? *a.resumed : describe(suite, entries, a), store);
   const auto planned = plan_entries(suite, entries);
-  if (!planned) return complain(planned.error());
+  if (!planned) return print_error(planned.error());
   if (interrupted()) return interrupt_exit_code();
   const auto total = total_of(*planned, suite_run);
   if (a.dry_run) {
     print_plan(suite, *planned, total, report::format_from(a.format).value_or(report::Format::text));
     return 0;
   }
-  if (auto agreed = agree_to(total, a); !agreed) return complain(agreed.error());
+  if (auto agreed = agree_to(total, a); !agreed) return print_error(agreed.error());
   suite_run.predict(*planned);
-  if (auto begun = suite_run.begin(a.resumed.has_value()); !begun) return complain(begun.error());
+  if (auto begun = suite_run.begin(a.resumed.has_value()); !begun) return print_error(begun.error());
   auto gone = suite_run.go_on(*planned, a.format != "text");
   if (auto ended = suite_run.end(); gone && !ended) gone = ended;
-  if (!gone) return complain(gone.error());
+  if (!gone) return print_error(gone.error());
   const int shown_code = show_suite(a, store, suite_run.id());
   if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} continues\n", suite_run.id()));
   return shown_code != 0 && !interrupted() ? shown_code : suite_run.exit_code();
@@ -184,16 +184,16 @@ int run_planned(RunArguments& a, const suite::Suite& suite, const std::vector<Su
 
 int run_suite(RunArguments& a) {
   if (!a.scale.empty())
-    if (auto scale = plan::parse_scale(a.scale); !scale) return complain(scale.error());
+    if (auto scale = plan::parse_scale(a.scale); !scale) return print_error(scale.error());
   const auto path = suite::find(a.suite, installation().root);
-  if (!path) return complain(path.error());
+  if (!path) return print_error(path.error());
   const auto suite = suite::read(*path);
-  if (!suite) return complain(suite.error());
+  if (!suite) return print_error(suite.error());
   const auto entries =
       entries_of(*suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store});
-  if (!entries) return complain(entries.error());
+  if (!entries) return print_error(entries.error());
   const auto store = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
-  if (auto resumed = find_resumed(a, store, *suite); !resumed) return complain(resumed.error());
+  if (auto resumed = find_resumed(a, store, *suite); !resumed) return print_error(resumed.error());
   return run_planned(a, *suite, *entries, store);
 }
 
@@ -205,7 +205,7 @@ int resume_suite(store::Run run, const ResumedWith& with) {
     if (word.is_string()) a.words.push_back(word.get<std::string>());
   app.parse(std::vector<std::string>(a.words.rbegin(), a.words.rend()));
   if (a.python != with.python)  // which set-up has to know before this program starts
-    return complain(
+    return print_error(
         {fmt::format("run {} began with {}", run.run_id, a.python.empty() ? "strata's own Python" : a.python),
          a.python.empty() ? "leave --python out" : "add --python " + a.python, Exit::usage});
   a.store = with.store;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/compare.hpp"
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "cli/stored_run.hpp"
 
 namespace strata::cli {

@@ -2,7 +2,7 @@
 // What `train` does between its arguments and its report: data, capture, initial weights, a training of each scheme.
 #pragma once
 
-#include "cli/say.hpp"
+#include "cli/console.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/train.hpp"
 

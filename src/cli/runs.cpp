@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "analysis/store_metrics.hpp"
+#include "cli/console.hpp"
 #include "cli/join_stores.hpp"
 #include "cli/list_runs.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "report/format.hpp"
@@ -77,17 +77,17 @@ Result<std::vector<std::string>> ids_of(const store::Store& store, const std::ve
 int delete_runs(const RunsArguments& a) {
   const auto path = store_of(a);
   auto store = open_to_change(path);
-  if (!store) return complain(store.error());
+  if (!store) return print_error(store.error());
   const auto ids = ids_of(*store, a.runs);  // all of them, before any of them goes
-  if (!ids) return complain(ids.error());
+  if (!ids) return print_error(ids.error());
   const auto before = bytes_of(path);
   std::uintmax_t beside = 0;
   for (const auto& id : *ids) {
-    if (auto gone = store->delete_run(id); !gone) return complain(gone.error());
+    if (auto gone = store->delete_run(id); !gone) return print_error(gone.error());
     beside += remove_files_of(path, id);
     answer(fmt::format("deleted {}\n", id));
   }
-  if (auto given_back = store->give_back_space(); !given_back) return complain(given_back.error());
+  if (auto given_back = store->give_back_space(); !given_back) return print_error(given_back.error());
   const auto after = bytes_of(path);
   answer(fmt::format("freed {} of the store, and {} of logs and reports beside it\n",
                      report::size(static_cast<double>(before > after ? before - after : 0)),
@@ -115,16 +115,16 @@ Result<void> write_store_of(const store::Store& from, const std::string& run_id,
 
 int export_run(const RunsArguments& a) {
   const auto from = store::Store::open_existing(store_of(a));
-  if (!from) return complain(from.error());
+  if (!from) return print_error(from.error());
   const auto id = from->find_run(a.run);
-  if (!id) return complain(id.error());
+  if (!id) return print_error(id.error());
   std::error_code ec;
   if (fs::exists(a.file, ec))
-    return complain({fmt::format("{}: there is such a file", a.file),
-                     "name a new one; `./strata runs merge` adds to a store", Exit::usage});
+    return print_error({fmt::format("{}: there is such a file", a.file),
+                        "name a new one; `./strata runs merge` adds to a store", Exit::usage});
   if (auto written = write_store_of(*from, *id, a.file); !written) {
     for (const char* end : {"", "-wal", "-shm"}) fs::remove(a.file + end, ec);  // half of it is nothing
-    return complain(written.error());
+    return print_error(written.error());
   }
   answer(fmt::format("{}\n", a.file));
   return 0;
@@ -132,19 +132,20 @@ int export_run(const RunsArguments& a) {
 
 int refresh(const RunsArguments& a) {
   auto store = open_to_change(store_of(a));
-  if (!store) return complain(store.error());
+  if (!store) return print_error(store.error());
   const auto ids = a.runs.empty() ? store->runs_without_metrics() : ids_of(*store, a.runs);
-  if (!ids) return complain(ids.error());
+  if (!ids) return print_error(ids.error());
   std::size_t done = 0;
   for (const auto& id : *ids) {
-    if (interrupted()) return complain({"interrupted: what was computed stays", "run the command again", Exit::failed});
+    if (interrupted())
+      return print_error({"interrupted: what was computed stays", "run the command again", Exit::failed});
     const auto run = store->load_case(id, "");
-    if (!run) return complain(run.error());
+    if (!run) return print_error(run.error());
     if (store::state_of(*run) == store::RunState::running) {
       tell(fmt::format("{}: is being measured, and gets its metrics when its cases end\n", id));
       continue;
     }
-    if (auto written = analysis::store_metrics(*store, id); !written) return complain(written.error());
+    if (auto written = analysis::store_metrics(*store, id); !written) return print_error(written.error());
     ++done;
   }
   answer(fmt::format("metrics of {} computed\n", runs_in_words(done)));
@@ -158,18 +159,19 @@ int join_stores(const std::vector<std::string>& files, const fs::path& into_path
   for (const auto& file : files) {
     std::error_code ec;
     if (fs::equivalent(file, into_path, ec))
-      return complain({fmt::format("{} is the store that runs would come to", file), "name another one", Exit::usage});
+      return print_error(
+          {fmt::format("{} is the store that runs would come to", file), "name another one", Exit::usage});
     auto opened = store::Store::open_existing(file);
-    if (!opened) return complain(opened.error());
+    if (!opened) return print_error(opened.error());
     from.push_back(std::move(*opened));
   }
   auto into = store::Store::open(into_path);
-  if (!into) return complain(into.error());
+  if (!into) return print_error(into.error());
   std::size_t copied = 0, known = 0;
   for (const auto& source : from)
     if (auto done = copy_all(source, *into, copied, known); !done) {
       tell(fmt::format("{} copied before that\n", runs_in_words(copied)));
-      return complain(done.error());
+      return print_error(done.error());
     }
   answer(fmt::format("{} copied into {}{}\n", runs_in_words(copied), into_path.string(),
                      known > 0 ? fmt::format("; {} there already", runs_in_words(known)) : ""));

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/train.hpp"
 #include "common/lookup.hpp"
 #include "common/places.hpp"
@@ -33,7 +33,7 @@ std::string node_name() {
 
 // What the options say beside the network and the seed of the order. How long and how much memory may be taken makes no
 // other whole. Environments go by their names: their paths are a machine's own.
-Json asked_of(const CompareArguments& a) {
+Json question_of(const CompareArguments& a) {
   auto options = a.options;
   options.order_seed.reset();
   options.budget_s.reset();
@@ -120,7 +120,7 @@ void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string&
 }
 
 std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const {
-  auto all = asked;
+  auto all = question;
   all["order_seed"] = order_seed ? Json(*order_seed) : Json();
   if (verb == "train") all["shards"] = shards;
   return cluster::id_of_whole(all);
@@ -132,10 +132,10 @@ Result<Whole> whole_sweep(CompareArguments& a) {
   // not said: what each machine has
   if (a.options.thread_counts.empty() && a.options.threads == 0)
     for (auto& spec : specs) spec.erase("threads");
-  auto asked = asked_of(a);
-  asked["specs"] = specs;
-  asked["dataset"] = a.options.dataset;
-  return Whole{"sweep", specs.size(), std::move(asked)};
+  auto question = question_of(a);
+  question["specs"] = specs;
+  question["dataset"] = a.options.dataset;
+  return Whole{"sweep", specs.size(), std::move(question)};
 }
 
 Result<Whole> whole_training(const TrainArguments& a) {
@@ -145,21 +145,21 @@ Result<Whole> whole_training(const TrainArguments& a) {
     repeats = plan::cut(scale, a.epochs, a.repeats).repeats;
   }
   const auto& o = a.common.options;
-  auto asked = asked_of(a.common);
-  asked["levels"] = a.common.levels;
-  asked.update(Json{{"model", o.model},         {"size", o.size},
-                    {"optimiser", o.optimiser}, {"loss", o.loss},
-                    {"seed", o.seed},           {"device", o.device},
-                    {"inputs", o.inputs},       {"weights", o.weights},
-                    {"dataset", a.dataset},     {"partial", a.partial},
-                    {"epochs", a.epochs},       {"repeats", a.repeats},
-                    {"batch", a.batch},         {"threads", a.threads},
-                    {"init", a.init},           {"augment", a.augment},
-                    {"images", a.images},       {"scale", a.scale},
-                    {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()},
-                    {"margin", a.margin_text},  {"loss_margin", a.loss_margin},
-                    {"target", a.target_text},  {"rule", a.rule}});
-  return Whole{"train", static_cast<std::size_t>(repeats), std::move(asked)};
+  auto question = question_of(a.common);
+  question["levels"] = a.common.levels;
+  question.update(Json{{"model", o.model},         {"size", o.size},
+                       {"optimiser", o.optimiser}, {"loss", o.loss},
+                       {"seed", o.seed},           {"device", o.device},
+                       {"inputs", o.inputs},       {"weights", o.weights},
+                       {"dataset", a.dataset},     {"partial", a.partial},
+                       {"epochs", a.epochs},       {"repeats", a.repeats},
+                       {"batch", a.batch},         {"threads", a.threads},
+                       {"init", a.init},           {"augment", a.augment},
+                       {"images", a.images},       {"scale", a.scale},
+                       {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()},
+                       {"margin", a.margin_text},  {"loss_margin", a.loss_margin},
+                       {"target", a.target_text},  {"rule", a.rule}});
+  return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
 }
 
 Result<OwnShard> own_shard(CompareArguments& a, const Whole& whole) {

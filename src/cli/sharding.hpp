@@ -21,8 +21,8 @@ void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string&
 // What is split, before anything of it is prepared.
 struct Whole {
   std::string verb;
-  std::size_t parts = 0;  // points of a sweep, repeats of a training
-  nlohmann::json asked;   // what makes it this whole and no other, on any machine
+  std::size_t parts = 0;    // points of a sweep, repeats of a training
+  nlohmann::json question;  // what makes it this whole and no other, on any machine
 
   std::string parts_name() const { return verb == "train" ? "repeats" : "points"; }
   // Two with another seed of the order are two. The repeats of a training are in one piece only where they were split

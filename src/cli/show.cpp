@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "cli/console.hpp"
 #include "cli/document.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "cluster/join.hpp"
 #include "common/escape.hpp"
@@ -58,13 +58,13 @@ std::optional<Result<document::Document>> own_document(const store::Run& run, co
 
 int show(const ShowArguments& a) {
   const auto format = format_option(a.format);
-  if (!format) return complain(format.error());
+  if (!format) return print_error(format.error());
   const auto store = open_store(a.store);
-  if (!store) return complain(store.error());
+  if (!store) return print_error(store.error());
   const auto run = store->load_run(a.runs.empty() ? "last" : a.runs.front());
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   if (const auto document = own_document(*run, *store))
-    return *document ? print_document(**document, a.format) : complain(document->error());
+    return *document ? print_document(**document, a.format) : print_error(document->error());
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
@@ -90,42 +90,42 @@ std::optional<int> write_own_report(const ShowArguments& a) {
     const auto document = own_document(*run, *store);
     if (!document) continue;
     if (a.runs.size() > 1)
-      return complain({fmt::format("{} is a {}, and has a page of its own", run->run_id,
-                                   report::is_suite(*run)   ? "suite's run"
-                                   : report::is_sweep(*run) ? "sweep"
-                                                            : "training"),
-                       fmt::format("./strata report {}", run->run_id), Exit::usage});
+      return print_error({fmt::format("{} is a {}, and has a page of its own", run->run_id,
+                                      report::is_suite(*run)   ? "suite's run"
+                                      : report::is_sweep(*run) ? "sweep"
+                                                               : "training"),
+                          fmt::format("./strata report {}", run->run_id), Exit::usage});
     code = *document ? write_page(**document, installation(),
                                   a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output))
-                     : complain(document->error());
+                     : print_error(document->error());
   }
   return code;
 }
 
 int write_report(const ShowArguments& a) {
   if (!a.output.empty())
-    if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
+    if (auto ok = report::check_writable(a.output, "-o"); !ok) return print_error(ok.error());
   if (const auto written = write_own_report(a)) return *written;
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {
     auto read = report::read_results(a.from_json);
-    if (!read) return complain(read.error());
+    if (!read) return print_error(read.error());
     results = std::move(*read);
   } else {
     for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
       const auto run = load(a, which);
-      if (!run) return complain(run.error());
+      if (!run) return print_error(run.error());
       name = run->run_id;
       results.push_back(report::view(*run));
     }
   }
   const auto script = plotly_js(installation());
-  if (!script) return complain(script.error());
+  if (!script) return print_error(script.error());
   const auto page = report::html(results, *script);
-  if (!page) return complain(page.error());
+  if (!page) return print_error(page.error());
   const fs::path path = a.output.empty() ? fs::path(name + ".html") : fs::path(a.output);
-  if (auto written = write_whole(path, *page); !written) return complain(written.error());
+  if (auto written = write_whole(path, *page); !written) return print_error(written.error());
   answer(fmt::format("{}\n", path.string()));
   return 0;
 }
@@ -135,9 +135,9 @@ int write_report(const ShowArguments& a) {
 int export_data(const ShowArguments& a) {
   const bool json = a.format == "json";
   if (!a.output.empty())
-    if (auto ok = report::check_writable(a.output, "-o"); !ok) return complain(ok.error());
+    if (auto ok = report::check_writable(a.output, "-o"); !ok) return print_error(ok.error());
   auto run = load(a, a.runs.front());
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   measure::judge_stored(*run);
   std::string csv =
       "case,level,variant,environment,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
@@ -186,7 +186,7 @@ int export_data(const ShowArguments& a) {
     answer(text);
     return 0;
   }
-  if (auto written = write_whole(a.output, text); !written) return complain(written.error());
+  if (auto written = write_whole(a.output, text); !written) return print_error(written.error());
   return 0;
 }
 

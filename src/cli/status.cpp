@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/console.hpp"
 #include "cli/join_stores.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "cli/verbs.hpp"
 #include "cluster/progress.hpp"
 #include "plan/command.hpp"
@@ -99,8 +99,8 @@ int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& 
     std::vector<int> open;
     for (const auto& shard : progress.shards)
       if (!shard.whole) open.push_back(shard.number);
-    return complain({fmt::format("{}: not done: shard {}", folder.path.string(), cluster::number_list(open)),
-                     "./strata status shows why; `./strata runs merge` joins what there is", Exit::usage});
+    return print_error({fmt::format("{}: not done: shard {}", folder.path.string(), cluster::number_list(open)),
+                        "./strata status shows why; `./strata runs merge` joins what there is", Exit::usage});
   }
   std::vector<std::string> stores;
   for (int shard = 1; shard <= folder.shards; ++shard) stores.push_back(folder.store_of(shard).string());
@@ -120,9 +120,9 @@ int cancel(const SharedFolder& folder, const Progress& progress) {
   for (const auto& shard : progress.shards)
     if (cluster::is_under_way(shard.end.state)) jobs.push_back(fmt::format("{}_{}", shard.job, shard.number));
   if (!progress.queue_known)
-    return complain({"what is under way is not known: " + progress.notes.front(), "", Exit::environment});
+    return print_error({"what is under way is not known: " + progress.notes.front(), "", Exit::environment});
   if (!jobs.empty())
-    if (auto gone = cluster::cancel(jobs); !gone) return complain(gone.error());
+    if (auto gone = cluster::cancel(jobs); !gone) return print_error(gone.error());
   answer(fmt::format("{} shard{} cancelled; what they measured is stored, and the same command continues: {}\n",
                      jobs.size(), jobs.size() == 1 ? "" : "s", folder.command));
   return 0;
@@ -130,15 +130,15 @@ int cancel(const SharedFolder& folder, const Progress& progress) {
 
 int show_status(const StatusArguments& a) {
   const auto format = format_option(a.format);
-  if (!format) return complain(format.error());
+  if (!format) return print_error(format.error());
   fs::path path = a.folder;
   if (path.empty()) {
     const auto newest = cluster::newest_folder();
-    if (!newest) return complain(newest.error());
+    if (!newest) return print_error(newest.error());
     path = *newest;
   }
   const auto folder = cluster::read_shared_folder(path);
-  if (!folder) return complain(folder.error());
+  if (!folder) return print_error(folder.error());
   const auto progress = cluster::progress_of(*folder);
   if (a.cancel) return cancel(*folder, progress);
   if (a.merge) return merge(a, *folder, progress);

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <new>
 
+#include "cli/console.hpp"
 #include "cli/forecast.hpp"
-#include "cli/say.hpp"
 #include "cli/verb_words.hpp"
 #include "common/interrupt.hpp"
 #include "probe/gpu.hpp"
@@ -166,7 +166,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   }
   if (interrupted()) return {"interrupted", "", interrupt_exit_code()};
   if (!code) {
-    complain(code.error());
+    print_error(code.error());
     const bool lacks = code.error().exit == Exit::environment;
     return {lacks ? "unavailable" : "failed", code.error().what, lacks ? 3 : 1};
   }
@@ -186,12 +186,12 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quie
     const auto start = std::chrono::steady_clock::now();
     const auto done = run_entry(entries[i], i, quiet);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    auto& kept = entry(i);
-    kept["state"] = done.state;
-    kept["reason"] = done.reason;
-    kept["exit_code"] = done.code;
-    if (done.state != "unavailable") kept["took_s"] = report::number(kept, "took_s").value_or(0) + took;
-    if (const auto run = run_of(i); run && *run) kept["run"] = (*run)->run_id;
+    auto& recorded = entry(i);
+    recorded["state"] = done.state;
+    recorded["reason"] = done.reason;
+    recorded["exit_code"] = done.code;
+    if (done.state != "unavailable") recorded["took_s"] = report::number(recorded, "took_s").value_or(0) + took;
+    if (const auto run = run_of(i); run && *run) recorded["run"] = (*run)->run_id;
     if (!done.reason.empty()) tell(fmt::format("entry {}: {}: {}\n", i + 1, done.state, done.reason));
     STRATA_TRY(write());
   }

@@ -65,7 +65,7 @@ Result<void> begin_search(CompareArguments& a, Prepared& ready) {
 
 int show_sweep(const CompareArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   const auto document = report::sweep_document(*run);
   for (const auto& run_case : run->cases)  // a list of runs without it is no reason to end in an error
     (void)store.set_verdict(run->run_id, run_case.key, document.summary);
@@ -132,7 +132,7 @@ void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv) {
   add_sweep_options(*verb, *a);
   verb->callback([a, &exit_code] {
     const auto code = run_sweep(*a);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : print_error(code.error());
   });
 }
 

@@ -111,9 +111,9 @@ void drop_untrained(std::vector<level::Level>& levels, const std::vector<std::st
 
 int show_trained(const TrainArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
-  if (!run) return complain(run.error());
+  if (!run) return print_error(run.error());
   const auto document = report::training_document(*run, store);
-  if (!document) return complain(document.error());
+  if (!document) return print_error(document.error());
   for (const auto& run_case : run->cases)  // a list of runs without it is no reason to end in an error
     (void)store.set_verdict(run->run_id, run_case.key, document->summary);
   if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
@@ -221,7 +221,7 @@ Result<int> run_train(TrainArguments& a) {
 
 int train(TrainArguments& a) {
   const auto code = run_train(a);
-  return code ? *code : complain(code.error());
+  return code ? *code : print_error(code.error());
 }
 
 void add_train(CLI::App& app, int& exit_code, int argc, char** argv) {

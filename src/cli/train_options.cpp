@@ -65,6 +65,11 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   whole(verb.add_option("--images", a.images, "at most so many images of each split, the first ones (default: all)"), 1,
         kMostImages);
   seed(verb.add_option("--seed", o.seed, "of the weights and the order")->capture_default_str());
+  add_scale(verb, a.scale);
+}
+
+// How it is decided whether levels learn equally.
+void add_verdict(CLI::App& verb, TrainArguments& a) {
   verb.add_option(
           "--margin", a.margin_text,
           "test accuracy within which a level counts as learning as well as the reference, in percentage points")
@@ -81,7 +86,6 @@ void add_question(CLI::App& verb, TrainArguments& a) {
                       "also mlperf (MLPerf's check of the epochs to --target, in both directions; 20 epochs or more)")
           ->capture_default_str(),
       {"margin", "mlperf"});
-  add_scale(verb, a.scale);
 }
 
 void add_running(CLI::App& verb, TrainArguments& a) {
@@ -128,6 +132,7 @@ void add_scale(CLI::App& verb, std::string& scale) {
 
 void add_train_options(CLI::App& verb, TrainArguments& a) {
   add_question(verb, a);
+  add_verdict(verb, a);
   add_running(verb, a);
   add_cluster_options(verb, a.common.cluster, "repeats");
   verb.footer(

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/say.hpp"
 #include "common/nearest.hpp"
 #include "report/format.hpp"
 

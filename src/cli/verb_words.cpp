@@ -34,8 +34,8 @@ Result<int> VerbWords::run() {
   return verb_->get_name() == "sweep" ? run_sweep(arguments_.common) : run_compare(arguments_.common);
 }
 
-void VerbWords::read(const std::vector<std::string>& given) {
-  const auto words = with_current_names(given);
+void VerbWords::read(const std::vector<std::string>& arguments) {
+  const auto words = with_current_names(arguments);
   arguments_.common.words = words;
   app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them
 }

@@ -45,7 +45,7 @@ std::string last_words(const std::string& log) {
 }
 
 // What the store of a shard has of it.
-struct Kept {
+struct ShardCopy {
   std::string run, node;
   bool whole = false;
   std::int64_t done = 0;
@@ -77,7 +77,7 @@ std::int64_t points_done(const store::Run& run) {
   return static_cast<std::int64_t>(measured) + static_cast<std::int64_t>(without.size());
 }
 
-Result<Kept> read_kept(const fs::path& path, const SharedFolder& folder, int shard) {
+Result<ShardCopy> read_shard_copy(const fs::path& path, const SharedFolder& folder, int shard) {
   const auto store = store::Store::open_existing(path);
   if (!store) return tl::unexpected(store.error());
   const auto runs = STRATA_TRY(store->list_runs(0));
@@ -86,19 +86,19 @@ Result<Kept> read_kept(const fs::path& path, const SharedFolder& folder, int sha
         lookup::text(run.settings, "shard") != Shard{shard, folder.shards}.text())
       continue;
     const auto whole = STRATA_TRY(store->load_id(run.run_id));
-    Kept kept;
-    kept.run = run.run_id;
-    kept.node = lookup::text(run.settings, "node");
-    kept.whole = store::state_of(run) == store::RunState::finished;
-    kept.done = folder.verb == "train" ? repeats_done(*store, whole) : points_done(whole);
-    return kept;
+    ShardCopy shard_copy;
+    shard_copy.run = run.run_id;
+    shard_copy.node = lookup::text(run.settings, "node");
+    shard_copy.whole = store::state_of(run) == store::RunState::finished;
+    shard_copy.done = folder.verb == "train" ? repeats_done(*store, whole) : points_done(whole);
+    return shard_copy;
   }
-  return Kept{};
+  return ShardCopy{};
 }
 
 // A store that another machine may be writing is read from a copy of its file and log: its index of the log is memory
 // that machines do not share.
-Result<Kept> read_copy(const SharedFolder& folder, int shard) {
+Result<ShardCopy> read_copy(const SharedFolder& folder, int shard) {
   const ScratchFolder scratch("status");
   const auto from = folder.store_of(shard), to = scratch.path() / "strata.db";
   std::error_code ec;
@@ -107,7 +107,7 @@ Result<Kept> read_copy(const SharedFolder& folder, int shard) {
   if (ec) return fail(fmt::format("{}: cannot be copied: {}", from.string(), ec.message()));
   std::error_code no_log;
   fs::copy_file(from.string() + "-wal", to.string() + "-wal", no_log);
-  return read_kept(to, folder, shard);
+  return read_shard_copy(to, folder, shard);
 }
 
 std::int64_t parts_of(const SharedFolder& folder, int shard) {
@@ -131,19 +131,19 @@ ShardProgress progress_of_shard(const SharedFolder& folder, int shard, const std
     out.end.why = fmt::format("it left no log: does its node see {}?", folder.path.string());
   if (task) out.node = task->node;
   if (!there_is(folder.store_of(shard))) return out;
-  const auto kept = read_copy(folder, shard);
-  if (!kept) {
+  const auto shard_copy = read_copy(folder, shard);
+  if (!shard_copy) {
     // while it is written, a copy may be of two moments
-    if (!is_under_way(out.end.state)) notes.push_back(fmt::format("shard {}: {}", shard, kept.error().what));
+    if (!is_under_way(out.end.state)) notes.push_back(fmt::format("shard {}: {}", shard, shard_copy.error().what));
     return out;
   }
-  out.run = kept->run;
-  out.done = std::min(kept->done, out.parts);
+  out.run = shard_copy->run;
+  out.done = std::min(shard_copy->done, out.parts);
   // A run in which nothing could be captured is not kept.
-  const bool nothing_to_keep = kept->run.empty() && out.end.state == TaskState::finished &&
+  const bool nothing_to_keep = shard_copy->run.empty() && out.end.state == TaskState::finished &&
                                tail_of(folder.log_of(shard)).find("the budget is spent") == std::string::npos;
-  out.whole = (kept->whole || nothing_to_keep) && !is_under_way(out.end.state);
-  if (out.node.empty()) out.node = kept->node;
+  out.whole = (shard_copy->whole || nothing_to_keep) && !is_under_way(out.end.state);
+  if (out.node.empty()) out.node = shard_copy->node;
   if (!out.whole) return out;
   out.done = out.parts;
   out.end.state = TaskState::finished;  // whatever became of single levels: that is told point by point

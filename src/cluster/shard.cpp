@@ -44,8 +44,8 @@ Result<Shard> read_shard(const std::string& text) {
   return Shard{*own, *all};
 }
 
-std::string id_of_whole(const nlohmann::json& asked) {
-  return sha256_hex(without_folders(asked).dump()).substr(0, kIdDigits);
+std::string id_of_whole(const nlohmann::json& question) {
+  return sha256_hex(without_folders(question).dump()).substr(0, kIdDigits);
 }
 
 }  // namespace strata::cluster

@@ -39,6 +39,6 @@ std::vector<T> part_of(std::vector<T> all, const Shard& shard) {
 }
 
 // The same for everybody who asks the same, wherever files lie: of a path only the last part counts.
-std::string id_of_whole(const nlohmann::json& asked);
+std::string id_of_whole(const nlohmann::json& question);
 
 }  // namespace strata::cluster

@@ -17,7 +17,7 @@ volatile std::sig_atomic_t g_seen = 0;
 extern "C" void on_interrupt(int signal_number) {
   const int saved_errno = errno;
   if (g_seen != 0) {
-    // The person asked twice. The warden and PDEATHSIG end the workers; the store commits row by row.
+    // The person asked twice. The supervisor and PDEATHSIG end the workers; the store commits row by row.
     ::_exit(128 + signal_number);
   }
   g_seen = signal_number;

@@ -36,10 +36,10 @@ Result<fs::path> make_folder_beside(const fs::path& place) {
               "name a folder that you may write to", Exit::usage);
 }
 
-std::error_code put_in_place(const fs::path& made, const fs::path& place) {
+std::error_code put_in_place(const fs::path& staged, const fs::path& place) {
   std::error_code error;
-  fs::permissions(made, new_folder_permissions(), error);
-  if (!error) fs::rename(made, place, error);
+  fs::permissions(staged, new_folder_permissions(), error);
+  if (!error) fs::rename(staged, place, error);
   return error;
 }
 

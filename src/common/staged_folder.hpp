@@ -17,6 +17,6 @@ std::filesystem::perms new_folder_permissions();
 // A new folder .NAME.partial-XXXXXX beside `place`. Errors: the parent folder cannot be written to.
 Result<std::filesystem::path> make_folder_beside(const std::filesystem::path& place);
 // Renames it to `place`, which must be free or an empty folder, with the permissions of a new folder.
-std::error_code put_in_place(const std::filesystem::path& made, const std::filesystem::path& place);
+std::error_code put_in_place(const std::filesystem::path& staged, const std::filesystem::path& place);
 
 }  // namespace strata

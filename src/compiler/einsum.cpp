@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "compiler/made.hpp"
+#include "compiler/step_builder.hpp"
 #include "graph/einsum.hpp"
 
 namespace strata::compiler {
@@ -31,7 +31,7 @@ class Expansion {
     of_product.insert(of_product.end(), {elements(rows), elements(columns)});
     const int product =
         add("product", "aten.matmul.default", {tensor_argument("self", x), tensor_argument("other", y)}, of_product);
-    steps_.back().covers = einsum_.covers;
+    steps_.back().fused_nodes = einsum_.fused_nodes;
     permute(view(product, lying), graph::places_of(result, batch + rows + columns), einsum_.node.outputs.front());
     return std::move(steps_);
   }
@@ -88,7 +88,7 @@ class Expansion {
       into = add_value(program_, einsum_.node.name + "." + name, program_.value(einsum_.node.outputs.front()));
       program_.graph.values.back().shape = shape;
     }
-    Step step = made_step(program_, op, std::move(args), {into});
+    Step step = make_step(program_, op, std::move(args), {into});
     set_place(step, einsum_);
     steps_.push_back(std::move(step));
     return into;
@@ -105,9 +105,9 @@ class Expansion {
 void expand_einsums(Program& program) {
   std::vector<Step> all;
   for (auto& step : program.steps) {
-    auto made = step.node.operation() == "einsum" ? Expansion(program, step).steps() : std::vector<Step>();
-    if (made.empty()) made.push_back(std::move(step));
-    std::move(made.begin(), made.end(), std::back_inserter(all));
+    auto expanded = step.node.operation() == "einsum" ? Expansion(program, step).steps() : std::vector<Step>();
+    if (expanded.empty()) expanded.push_back(std::move(step));
+    std::move(expanded.begin(), expanded.end(), std::back_inserter(all));
   }
   program.steps = std::move(all);
 }

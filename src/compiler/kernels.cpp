@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "compiler/kinds.hpp"
+#include "compiler/op_traits.hpp"
 #include "kit/winograd_cost.hpp"
 
 namespace strata::compiler {
@@ -21,8 +21,8 @@ bool is_blocked(const Program& program, int value) {
 }
 
 // The kernels keep channels that pad a block at 0 and so need f(0) = 0.
-bool is_fused(const Post& post) {
-  if (post.kind != Post::Kind::activation) return false;
+bool is_fused(const PostOp& post) {
+  if (post.kind != PostOp::Kind::activation) return false;
   return post.operation == "relu" || (post.operation == "clamp" && post.alpha <= 0 && post.beta >= 0);
 }
 
@@ -30,7 +30,7 @@ bool is_fused(const Post& post) {
 bool fuses_posts(const Program& program, const Step& step) {
   const int result = step.node.outputs.front();
   auto post = step.posts.begin();
-  if (post != step.posts.end() && post->kind == Post::Kind::add) {
+  if (post != step.posts.end() && post->kind == PostOp::Kind::add) {
     const auto &with = program.place(post->value), &own = program.place(result);
     if (program.value(post->value).shape != program.value(result).shape || with.layout != own.layout ||
         with.in != Place::In::arena)
@@ -42,9 +42,9 @@ bool fuses_posts(const Program& program, const Step& step) {
 }
 
 bool has_given_weights(const Program& program, const Step& step) {
-  const auto given = [&](int value) { return program.place(value).in == Place::In::weights; };
+  const auto is_weight = [&](int value) { return program.place(value).in == Place::In::weights; };
   const auto bias = step.node.find("bias") == nullptr ? std::nullopt : step.node.maybe_tensor("bias");
-  return given(step.node.tensor("weight")) && (!bias || given(*bias));
+  return is_weight(step.node.tensor("weight")) && (!bias || is_weight(*bias));
 }
 
 // The kernels count in 32 bits.

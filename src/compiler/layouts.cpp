@@ -5,7 +5,7 @@
 #include <array>
 #include <set>
 
-#include "compiler/kinds.hpp"
+#include "compiler/op_traits.hpp"
 
 namespace strata::compiler {
 namespace {

@@ -9,7 +9,7 @@
 namespace strata::compiler {
 
 // All operands of four dimensions that a run computes are read in `in`, results of four dimensions written in `out`.
-// Posts read in `out`. `bytes`: moved by the step itself, where options differ in it.
+// Post-ops read in `out`. `bytes`: moved by the step itself, where options differ in it.
 struct LayoutOption {
   Layout in = Layout::plain, out = Layout::plain;
   std::int64_t bytes = 0;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "compiler/uses.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 

@@ -7,9 +7,9 @@
 #include <array>
 
 #include "compiler/einsum.hpp"
-#include "compiler/made.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 #include "graph/operations.hpp"
 
 namespace strata::compiler {
@@ -61,7 +61,7 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
       // JSON sorts arguments by name; operands_of() shall give the operand proper first
       std::stable_partition(node.args.begin(), node.args.end(), is_self);
       step.view = is_view(graph, node);
-      step.covers = {node.name};
+      step.fused_nodes = {node.name};
       step.node = std::move(node);
       program.steps.push_back(std::move(step));
     }
@@ -76,8 +76,8 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   remove_identities(program);
-  STRATA_TRY(settle(program));
-  own_outputs(program);
+  STRATA_TRY(canonicalize(program));
+  materialize_outputs(program);
   STRATA_TRY(remove_dead(program));
   STRATA_TRY(plan_memory(program));
   return program;

@@ -61,8 +61,9 @@ std::vector<int> operands_of(const Step& step) {
 
 std::string where(const Step& step) {
   if (!step.node.op.starts_with("strata.")) return step.node.where();
-  return fmt::format("step '{}' ({}), made for {}", step.node.name, step.node.operation(),
-                     step.covers.empty() ? "the program's outputs" : fmt::format("{}", fmt::join(step.covers, ", ")));
+  return fmt::format(
+      "step '{}' ({}), made for {}", step.node.name, step.node.operation(),
+      step.fused_nodes.empty() ? "the program's outputs" : fmt::format("{}", fmt::join(step.fused_nodes, ", ")));
 }
 
 }  // namespace strata::compiler

@@ -25,7 +25,7 @@ std::string_view name_of(Layout layout);
 
 // What a step does to its result before it is stored, in this order. `value`: what a sum or product takes, -1 for none;
 // it lies in the layout of the result and broadcasts to it.
-struct Post {
+struct PostOp {
   enum class Kind : std::uint8_t { activation, add, multiply };
   Kind kind = Kind::activation;
   std::string operation;       // of an activation, below; "add"; "mul"
@@ -48,13 +48,13 @@ std::string_view name_of(Kernel kernel);
 // One call of the program: a node of the graph (or one that a pass made, "strata.*", made.hpp), with what was fused.
 struct Step {
   graph::Node node;  // its outputs are those after the posts
-  std::vector<Post> posts;
+  std::vector<PostOp> posts;
   When when = When::run;
   Kernel kernel = Kernel::library;
   Phase phase = Phase::forward;
   bool view = false;   // nothing is to be done: the output is the bytes of the first operand under another shape
   bool again = false;  // repeats a step of the forward phase, whose results were not kept (passes/recompute.cpp)
-  std::vector<std::string> covers;  // names of the graph's nodes whose work it does, its own first
+  std::vector<std::string> fused_nodes;  // names of the graph's nodes whose work it does, its own first
 };
 
 // Where a value lies. Values of one storage share bytes: views, and results written in place.

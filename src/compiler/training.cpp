@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "compiler/lower.hpp"
-#include "compiler/made.hpp"
+#include "compiler/step_builder.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -92,12 +92,12 @@ class Rewriter {
 
   // A node in the place of the present one.
   void emit(const std::string& op, std::vector<Argument> args, std::vector<int> outputs, const std::string& name = "") {
-    Node made = node_;
-    made.op = op;
-    made.args = std::move(args);
-    made.outputs = std::move(outputs);
-    if (!name.empty()) made.name = name;
-    nodes_.push_back(std::move(made));
+    Node changed = node_;
+    changed.op = op;
+    changed.args = std::move(args);
+    changed.outputs = std::move(outputs);
+    if (!name.empty()) changed.name = name;
+    nodes_.push_back(std::move(changed));
   }
   Argument tensor(const std::string& name, std::string_view from) const {
     return tensor_argument(name, node_.maybe_tensor(from).value_or(-1));
@@ -236,18 +236,20 @@ class Rewriter {
   // With running statistics that the step does not change.
   void given_batch_norm() {
     const auto& channels = graph_.value(node_.tensor("running_mean")).shape;
-    const std::pair kept{add_value(node_.name + ".mean", channels), add_value(node_.name + ".deviation", channels)};
-    given_[{node_.tensor("input"), node_.tensor("running_mean")}] = kept;
+    const std::pair statistics{add_value(node_.name + ".mean", channels),
+                               add_value(node_.name + ".deviation", channels)};
+    statistics_of_[{node_.tensor("input"), node_.tensor("running_mean")}] = statistics;
     emit("strata.batch_norm_train.default",
          {tensor("source", "input"), tensor("scale", "weight"), tensor("shift", "bias"),
-          tensor("running_mean", "running_mean"), tensor("running_var", "running_var"), plain_argument("given", true),
-          plain_argument("momentum", 0.0), plain("eps")},
-         {node_.outputs.front(), kept.first, kept.second});
+          tensor("running_mean", "running_mean"), tensor("running_var", "running_var"),
+          plain_argument("fixed_statistics", true), plain_argument("momentum", 0.0), plain("eps")},
+         {node_.outputs.front(), statistics.first, statistics.second});
   }
 
   void batch_norm_backward() {
-    const bool given = !node_.flag("train");
-    const auto kept = given ? given_.at({node_.tensor("input"), node_.tensor("running_mean")}) : std::pair(-1, -1);
+    const bool fixed_statistics = !node_.flag("train");
+    const auto statistics =
+        fixed_statistics ? statistics_of_.at({node_.tensor("input"), node_.tensor("running_mean")}) : std::pair(-1, -1);
     const auto needed = mask();
     const int scale = node_.maybe_tensor("weight").value_or(-1);
     const auto channels = graph::Shape{graph_.value(node_.tensor("input")).shape.at(1)};
@@ -257,10 +259,10 @@ class Rewriter {
       outputs.push_back(needed.at(i) ? node_.outputs[output++]
                                      : add_value(fmt::format("{}.unread_{}", node_.name, i),
                                                  i == 0 ? graph_.value(node_.tensor("input")).shape : channels));
-    std::vector<Argument> args{tensor("gradient", "grad_out"), tensor("source", "input"),
-                               tensor_argument("scale", scale),
-                               given ? tensor_argument("mean", kept.first) : tensor("mean", "save_mean"),
-                               given ? tensor_argument("deviation", kept.second) : tensor("deviation", "save_invstd")};
+    std::vector<Argument> args{
+        tensor("gradient", "grad_out"), tensor("source", "input"), tensor_argument("scale", scale),
+        fixed_statistics ? tensor_argument("mean", statistics.first) : tensor("mean", "save_mean"),
+        fixed_statistics ? tensor_argument("deviation", statistics.second) : tensor("deviation", "save_invstd")};
     std::vector<bool> trains{false, false};
     int shift = -1;
     for (const std::size_t i : {1, 2}) {
@@ -275,7 +277,7 @@ class Rewriter {
     }
     args.push_back(tensor_argument("shift", shift));
     args.push_back(plain_argument("trains", trains));
-    args.push_back(plain_argument("given", given));
+    args.push_back(plain_argument("fixed_statistics", fixed_statistics));
     emit("strata.batch_norm_backward.default", std::move(args), std::move(outputs));
   }
 
@@ -351,9 +353,10 @@ class Rewriter {
   std::map<int, std::vector<int>> gradient_of_;  // gradient -> parameters
   std::map<int, graph::Named> update_of_;        // new value of a buffer -> the buffer, until a step does it
   std::map<int, std::size_t> last_reader_;       // of each value, as an index of the given nodes
-  std::map<std::pair<int, int>, std::pair<int, int>> given_;  // (input, running mean) -> what the forward step kept
-  std::set<int> done_;                                        // gradients that their own step has put to use
-  std::vector<std::pair<int, int>> waiting_;                  // (gradient, parameter)
+  std::map<std::pair<int, int>, std::pair<int, int>>
+      statistics_of_;                         // (input, running mean) -> what the forward step kept
+  std::set<int> done_;                        // gradients that their own step has put to use
+  std::vector<std::pair<int, int>> waiting_;  // (gradient, parameter)
   std::vector<graph::Named> effects_;
   std::vector<Node> nodes_;
   Node node_;

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "compiler/kernels.hpp"
-#include "compiler/kinds.hpp"
 #include "compiler/layouts.hpp"
 #include "compiler/lifetimes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/op_traits.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -51,7 +51,7 @@ class Verifier {
       for (const auto& named : *list) {
         need(p_.place(named.value).layout == Layout::plain, "'{}' is given and not plain", named.name);
         hold(named.value);
-        given_.insert(p_.place(named.value).storage);
+        fixed_storages_.insert(p_.place(named.value).storage);
       }
     if (g.mode == graph::Mode::train)
       for (const auto& update : g.updates) changes_[update.value] = storage_named(update.name);
@@ -118,8 +118,8 @@ class Verifier {
          name_of(step.kernel));
     std::set<int> written;
     for (const int output : step.node.outputs) {
-      need(!given_.contains(storage(output)), "{} writes over '{}', which is an input or a weight", where(step),
-           name(storage(output)));
+      need(!fixed_storages_.contains(storage(output)), "{} writes over '{}', which is an input or a weight",
+           where(step), name(storage(output)));
       need(written.insert(storage(output)).second, "{} writes two results into one storage", where(step));
       need((p_.place(output).in == Place::In::weights) == (step.when == When::load),
            "{} writes '{}' into the wrong memory", where(step), name(output));
@@ -196,7 +196,7 @@ class Verifier {
       const auto& place = p_.place(output.value);
       need(place.in == Place::In::caller && place.layout == Layout::plain,
            "output '{}' is not plain in the caller's memory", output.name);
-      need(!given_.contains(place.storage) && seen.insert(place.storage).second,
+      need(!fixed_storages_.contains(place.storage) && seen.insert(place.storage).second,
            "output '{}' shares its storage with an input or an output", output.name);
     }
     for (const auto& update : p_.graph.updates)
@@ -207,7 +207,7 @@ class Verifier {
   int version_ = 0;
   std::vector<int> holds_;           // by value: the version of its storage that is its content
   std::map<int, int> now_;           // by storage: its version
-  std::set<int> given_;              // storages of inputs and weights
+  std::set<int> fixed_storages_;     // storages of inputs and weights
   std::map<int, int> changes_;       // in training: effects, and the storages of what they change
   std::map<int, int> written_with_;  // values -> the first result of the step that writes them
   std::set<int> changed_;            // storages that were changed
@@ -225,7 +225,7 @@ bool may_write_over(const Program& program, const Step& step, int operand) {
   for (const auto& argument : step.node.args) reads.insert(reads.end(), argument.values.begin(), argument.values.end());
   const bool by_operation = std::count(reads.begin(), reads.end(), operand) > 0;
   for (std::size_t i = 0; i < step.posts.size(); ++i)
-    if (step.posts[i].value == operand && (i > 0 || by_operation || step.posts[i].kind != Post::Kind::add))
+    if (step.posts[i].value == operand && (i > 0 || by_operation || step.posts[i].kind != PostOp::Kind::add))
       return false;
   // a sum in place is oneDNN's; a layer on a GPU may write its result twice, first without the sum
   if (!by_operation) return program.target == Target::cpu || is_elementwise(step);

@@ -186,9 +186,9 @@ fs::path cache_file(const std::string& name, const OpenOptions& options) {
   return options.cache_dir / "data" / key / "data.safetensors";
 }
 
-Result<Opened> open_dataset(const std::string& name, const OpenOptions& asked) {
+Result<Opened> open_dataset(const std::string& name, const OpenOptions& requested) {
   if (name == "digits") return Opened{.set = digits(), .facts = {}};
-  auto options = asked;
+  auto options = requested;
   if (const auto* entry = find_entry(name); entry != nullptr && entry->shape.height > 0) {
     options.size = entry->shape.height;  // which has no say there
     options.decode = Decode::full;

@@ -48,33 +48,33 @@ Result<Bytes> gunzip(std::span<const std::uint8_t> packed, const std::string& wh
   if (!inflater.started) return fail(fmt::format("{}: no memory to unpack it", where));
   auto& stream = inflater.stream;
   Bytes out;
-  std::size_t taken = 0, made = 0;
+  std::size_t taken = 0, unpacked = 0;
   int state = Z_OK;
   for (;;) {
-    if (made == out.size()) out.resize(std::min(limit + 1, out.size() + std::max(chunk_bytes, out.size() / 2)));
+    if (unpacked == out.size()) out.resize(std::min(limit + 1, out.size() + std::max(chunk_bytes, out.size() / 2)));
     const auto give = std::min<std::size_t>(packed.size() - taken, std::size_t{1} << 30);
-    const auto room = std::min<std::size_t>(out.size() - made, std::size_t{1} << 30);
+    const auto room = std::min<std::size_t>(out.size() - unpacked, std::size_t{1} << 30);
     stream.next_in = const_cast<Bytef*>(packed.data() + taken);
     stream.avail_in = static_cast<uInt>(give);
-    stream.next_out = out.data() + made;
+    stream.next_out = out.data() + unpacked;
     stream.avail_out = static_cast<uInt>(room);
     state = inflate(&stream, Z_NO_FLUSH);
     taken += give - stream.avail_in;
-    made += room - stream.avail_out;
-    if (made > limit)
+    unpacked += room - stream.avail_out;
+    if (unpacked > limit)
       return fail(fmt::format("{}: unpacks to more than the {} bytes that are allowed", where, limit),
                   "this is not the publisher's file");
     if (state == Z_STREAM_END) {
       if (taken == packed.size()) break;
       if (!is_gzip(packed.subspan(taken))) break;  // what follows the last member is padding, as gzip itself has it
-      if (inflateReset(&stream) != Z_OK) return damaged_gzip(where, made, "the next member");
+      if (inflateReset(&stream) != Z_OK) return damaged_gzip(where, unpacked, "the next member");
       continue;
     }
     if (state != Z_OK && state != Z_BUF_ERROR)
-      return damaged_gzip(where, made, stream.msg ? stream.msg : "unknown reason");
-    if (taken == packed.size() && stream.avail_out > 0) return damaged_gzip(where, made, "it ends too early");
+      return damaged_gzip(where, unpacked, stream.msg ? stream.msg : "unknown reason");
+    if (taken == packed.size() && stream.avail_out > 0) return damaged_gzip(where, unpacked, "it ends too early");
   }
-  out.resize(made);
+  out.resize(unpacked);
   return out;
 }
 

@@ -104,20 +104,20 @@ Result<fs::path> image_files(const std::string& name, ReadOptions options, std::
   if (there_is(place)) return place;
   std::error_code ec;
   fs::create_directories(place.parent_path(), ec);
-  auto made = STRATA_TRY(make_folder_beside(place));
+  auto staged = STRATA_TRY(make_folder_beside(place));
   const auto photos = photographs(sources);
-  auto written = !reader          ? write_digits(most, made)
+  auto written = !reader          ? write_digits(most, staged)
                  : photos.empty() ? Result<void>()
-                                  : copy_photographs(photos, most, made);
+                                  : copy_photographs(photos, most, staged);
   if (written && reader && photos.empty()) {
     const auto about = reader->load();
-    written = about ? write_records(*reader, *about, most, made) : tl::unexpected(about.error());
+    written = about ? write_records(*reader, *about, most, staged) : tl::unexpected(about.error());
   }
-  if (written && put_in_place(made, place) && !there_is(place))
+  if (written && put_in_place(staged, place) && !there_is(place))
     written =
         fail(fmt::format("{}: cannot be written", place.string()), "name another place for the cache: STRATA_CACHE");
   if (!written) {
-    fs::remove_all(made, ec);
+    fs::remove_all(staged, ec);
     return tl::unexpected(written.error());
   }
   return place;

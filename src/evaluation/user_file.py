@@ -85,22 +85,22 @@ def place(error: BaseException, path: Path) -> str:
     )
 
 
-def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
+def checked_inputs(returned: Any, bundle: dict) -> dict[str, np.ndarray]:
     """inputs()'s result by input name: N examples each, of the network's own types and shapes."""
     inputs = bundle["inputs"]
     names = [i["name"] for i in inputs]
-    if not isinstance(given, dict):
+    if not isinstance(returned, dict):
         if len(inputs) != 1:
             raise Problem(
                 "usage",
-                f"--eval: inputs() returned one {type(given).__name__}, the network has {len(inputs)} inputs",
+                f"--eval: inputs() returned one {type(returned).__name__}, the network has {len(inputs)} inputs",
                 f"return a dict with {', '.join(names)}",
             )
-        given = {names[0]: given}
-    if set(given) != set(names):
+        returned = {names[0]: returned}
+    if set(returned) != set(names):
         raise Problem(
             "usage",
-            f"--eval: inputs() named {', '.join(map(str, given)) or 'nothing'}",
+            f"--eval: inputs() named {', '.join(map(str, returned)) or 'nothing'}",
             f"the network's inputs are: {', '.join(names)}",
         )
     arrays: dict[str, np.ndarray] = {}
@@ -118,13 +118,13 @@ def checked_inputs(given: Any, bundle: dict) -> dict[str, np.ndarray]:
                 f"--eval: the network's input {name} is {declared['shape']}: its first extent is not the batch of {batch}",
                 "a score needs inputs whose first extent counts examples",
             )
-        if not hasattr(given[name], "__array__"):
+        if not hasattr(returned[name], "__array__"):
             raise Problem(
                 "usage",
-                f"--eval: inputs() gave a {type(given[name]).__name__} for {name}",
+                f"--eval: inputs() gave a {type(returned[name]).__name__} for {name}",
                 "return NumPy arrays",
             )
-        array = np.asarray(given[name])
+        array = np.asarray(returned[name])
         if array.ndim < 1 or list(array.shape[1:]) != rest or not len(array):
             raise Problem(
                 "usage",

@@ -52,12 +52,13 @@ Evidence evidence_of(const store::Run& run, const store::Case& run_case, const s
                         {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
                         {"case", run_case.id},    {"case_key", run_case.key}, {"level", row.level},
                         {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
-  const auto made = made_at(job.cache);
-  const bool same = made.empty() || run.finished.empty() || made <= run.finished;
+  const auto prepared = made_at(job.cache);
+  const bool same = prepared.empty() || run.finished.empty() || prepared <= run.finished;
   result.certificate["same_files"] = same;
   if (!same)
     result.note = fmt::format(
-        "the artefact was made again on {}, after that run, from the same sources and with the same versions", made);
+        "the artefact was made again on {}, after that run, from the same sources and with the same versions",
+        prepared);
   return result;
 }
 

@@ -24,30 +24,30 @@ constexpr const char* kWeightsFile = "weights.safetensors";
 // The bounds of docs/method.md, which check.py multiplies the envelope with.
 constexpr double kStrict = 8, kReassociated = 64, kElement = 2;
 
-double allowed(const Export& made) {
-  return made.job.level.reassociates ? kReassociated : kStrict;
+double allowed(const Export& exported) {
+  return exported.job.level.reassociates ? kReassociated : kStrict;
 }
 
-Json case_json(const Export& made, const Json& sizes) {
-  const auto& info = made.job.bundle->info;
-  const double limit = allowed(made);
+Json case_json(const Export& exported, const Json& sizes) {
+  const auto& info = exported.job.bundle->info;
+  const double limit = allowed(exported);
   return {{"schema", "strata.export/1"},
           {"strata", STRATA_VERSION},
           {"exported", utc_now()},
           {"id", info["id"]},
           {"case", info["case"]},
-          {"level", made.job.level.id},
-          {"variant", made.job.level.variant},
+          {"level", exported.job.level.id},
+          {"variant", exported.job.level.variant},
           {"model", info["model"]},
           {"inputs", info["inputs"]},
           {"outputs", info["outputs"]},
           {"files", sizes},
           {"ring", info["ring"]},
-          {"threads", made.job.bundle->question.threads},
-          {"device", name_of(made.job.bundle->question.device)},
+          {"threads", exported.job.bundle->question.threads},
+          {"device", name_of(exported.job.bundle->question.device)},
           {"reference", info["reference"]},
           {"allowed", {{"error", limit}, {"largest", kElement * limit}}},
-          {"versions", made.versions}};
+          {"versions", exported.versions}};
 }
 
 // An open batch keeps its range.
@@ -102,9 +102,10 @@ std::vector<std::pair<std::string, std::uintmax_t>> sizes_of(const fs::path& fol
   return out;
 }
 
-Result<std::string> case_hpp(const Export& made, const fs::path& folder, const std::vector<std::string>& artefacts) {
-  const auto& info = made.job.bundle->info;
-  const auto& question = made.job.bundle->question;
+Result<std::string> case_hpp(const Export& exported, const fs::path& folder,
+                             const std::vector<std::string>& artefacts) {
+  const auto& info = exported.job.bundle->info;
+  const auto& question = exported.job.bundle->question;
   const auto weights = cpp_weights(folder / kWeightsFile);
   if (!weights) return weights;
   std::vector<std::string> files;
@@ -121,11 +122,11 @@ Result<std::string> case_hpp(const Export& made, const fs::path& folder, const s
       fmt::join(files, ", "));
 }
 
-std::string proof_sentence(const Export& made) {
-  const auto& evidence = made.evidence;
+std::string proof_sentence(const Export& exported) {
+  const auto& evidence = exported.evidence;
   if (!evidence.certificate.is_object())
     return fmt::format("**Nothing is proven yet** ({}). This command proves and measures it, then export again: {}",
-                       escape::markdown(evidence.why_not), escape::markdown_code(made.proving));
+                       escape::markdown(evidence.why_not), escape::markdown_code(exported.proving));
   const auto& proof = evidence.certificate["proof"];
   return fmt::format(
       "Proven to do equal work by run {} ({} lines observed, {} reported by the level{}): `certificate.json`.{}",
@@ -134,43 +135,44 @@ std::string proof_sentence(const Export& made) {
       evidence.note.empty() ? "" : " Note: " + escape::markdown(evidence.note) + ".");
 }
 
-Result<std::string> readme(const Export& made, const std::vector<std::pair<std::string, std::string>>& files) {
-  const auto path = made.shared / "README.md";
+Result<std::string> readme(const Export& exported, const std::vector<std::pair<std::string, std::string>>& files) {
+  const auto path = exported.shared / "README.md";
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail(fmt::format("cannot read {}", path.string()), "strata's own tree is damaged: get it again");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const auto& info = made.job.bundle->info;
+  const auto& info = exported.job.bundle->info;
   std::string table, versions = fmt::format("strata {}", STRATA_VERSION);
   for (const auto& [name, about] : files)
     table += fmt::format("{}| {} | {} |", table.empty() ? "" : "\n", escape::markdown_code(name), about);
-  for (const auto& [name, version] : made.versions.items())
+  for (const auto& [name, version] : exported.versions.items())
     versions += escape::markdown(fmt::format(", {} {}", name, version.get<std::string>()));
   return fill_in(text, {{"model", escape::markdown(info["model"].value("name", ""))},
-                        {"level", made.job.level.id},
+                        {"level", exported.job.level.id},
                         {"case", escape::markdown_code(info.value("id", ""))},
                         {"source", escape::markdown(info["model"].value("source", ""))},
                         {"inputs", escape::markdown(info.value("input_source", ""))},
                         {"weights", escape::markdown(info.value("weight_source", ""))},
-                        {"what", made.recipe.what},
-                        {"proof", proof_sentence(made)},
-                        {"build", made.recipe.build},
-                        {"test", made.recipe.test},
-                        {"run", made.recipe.run},
+                        {"what", exported.recipe.what},
+                        {"proof", proof_sentence(exported)},
+                        {"build", exported.recipe.build},
+                        {"test", exported.recipe.test},
+                        {"run", exported.recipe.run},
                         {"ring", std::to_string(info.value("ring", 0))},
                         {"reference", info.value("reference", "") == "float64"
                                           ? "float64"
                                           : "float32 (it does not run in float64, so this test is weaker)"},
-                        {"allowed", fmt::format("{:.0f}", allowed(made))},
+                        {"allowed", fmt::format("{:.0f}", allowed(exported))},
                         {"files", table},
                         {"versions", versions}});
 }
 
-std::vector<Piece> all_pieces(const Export& made) {
-  const auto& bundle = made.job.bundle->folder;
-  auto pieces = made.recipe.artefacts;
-  pieces.insert(pieces.end(), made.recipe.sources.begin(), made.recipe.sources.end());
+std::vector<Piece> all_pieces(const Export& exported) {
+  const auto& bundle = exported.job.bundle->folder;
+  auto pieces = exported.recipe.artefacts;
+  pieces.insert(pieces.end(), exported.recipe.sources.begin(), exported.recipe.sources.end());
   for (const char* name : {"check.py", "tensor_files.py"})
-    pieces.push_back({.from = made.shared / name, .name = name, .about = "the test of equal work", .optional = false});
+    pieces.push_back(
+        {.from = exported.shared / name, .name = name, .about = "the test of equal work", .optional = false});
   pieces.push_back({.from = bundle / "inputs.safetensors",
                     .name = "test/inputs.safetensors",
                     .about = "the inputs of the test",
@@ -188,33 +190,33 @@ std::vector<Piece> all_pieces(const Export& made) {
 
 }  // namespace
 
-Result<void> write_export(const Draft& draft, const Export& made) {
+Result<void> write_export(const Draft& draft, const Export& exported) {
   std::vector<std::pair<std::string, std::string>> files;
   std::vector<std::string> artefacts;
   std::error_code ec;
-  for (const auto& piece : all_pieces(made)) {
+  for (const auto& piece : all_pieces(exported)) {
     if (piece.optional && !fs::exists(piece.from, ec)) continue;
     STRATA_TRY(draft.copy(piece.from, piece.name));
     files.emplace_back(piece.name, piece.about);
   }
-  for (const auto& piece : made.recipe.artefacts)
+  for (const auto& piece : exported.recipe.artefacts)
     if (fs::exists(draft.folder() / piece.name, ec)) artefacts.push_back(piece.name);
   const auto hashes = STRATA_TRY(hashes_of(draft.folder(), artefacts));
-  Json certificate = made.evidence.certificate.is_object()
-                         ? made.evidence.certificate
-                         : Json{{"why_not", made.evidence.why_not}, {"prove_with", made.proving}};
+  Json certificate = exported.evidence.certificate.is_object()
+                         ? exported.evidence.certificate
+                         : Json{{"why_not", exported.evidence.why_not}, {"prove_with", exported.proving}};
   certificate["schema"] = "strata.certificate/1";
-  certificate["proven"] = made.evidence.certificate.is_object();
+  certificate["proven"] = exported.evidence.certificate.is_object();
   certificate["files"] = hashes;
   files.emplace_back("case.json", "the case: inputs, outputs, threads, device, versions");
   files.emplace_back("case.hpp", "the same for C++");
   files.emplace_back("certificate.json", "the proof of equal work, with SHA-256 of the artefact's files");
-  const auto text = STRATA_TRY(readme(made, files));
-  const auto header = STRATA_TRY(case_hpp(made, draft.folder(), artefacts));
+  const auto text = STRATA_TRY(readme(exported, files));
+  const auto header = STRATA_TRY(case_hpp(exported, draft.folder(), artefacts));
   Json sizes = Json::object();
   for (const auto& [name, bytes] : sizes_of(draft.folder(), artefacts)) sizes[name] = bytes;
   for (const auto& [name, content] :
-       std::map<std::string, std::string>{{"case.json", case_json(made, sizes).dump(1) + "\n"},
+       std::map<std::string, std::string>{{"case.json", case_json(exported, sizes).dump(1) + "\n"},
                                           {"case.hpp", header},
                                           {"certificate.json", certificate.dump(1) + "\n"},
                                           {"README.md", text}})

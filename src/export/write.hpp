@@ -18,6 +18,6 @@ struct Export {
 };
 
 // Errors: a file that is missing or cannot be written.
-Result<void> write_export(const Draft& draft, const Export& made);
+Result<void> write_export(const Draft& draft, const Export& exported);
 
 }  // namespace strata::exporting

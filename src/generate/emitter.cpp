@@ -145,10 +145,10 @@ std::vector<std::int64_t> Emitter::integers(std::string_view argument, std::size
 }
 
 std::int64_t Emitter::dimension(std::string_view argument, std::size_t rank) const {
-  const auto given = node().integer(argument);
-  const auto counted = given < 0 ? given + static_cast<std::int64_t>(rank) : given;
+  const auto axis = node().integer(argument);
+  const auto counted = axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
   if (counted < 0 || counted >= static_cast<std::int64_t>(rank))
-    throw Unsupported(fmt::format("'{}' is {}, the tensor has {} dimensions", argument, given, rank));
+    throw Unsupported(fmt::format("'{}' is {}, the tensor has {} dimensions", argument, axis, rank));
   return counted;
 }
 
@@ -180,7 +180,7 @@ std::string Emitter::rows(int value) const {
   return text;
 }
 
-std::string function_of(const compiler::Post& post) {
+std::string function_of(const compiler::PostOp& post) {
   const auto alpha = float_literal(post.alpha), beta = float_literal(post.beta);
   const auto& name = post.operation;
   if (name == "relu" || name == "hardswish" || name == "hardsigmoid" || name == "silu" || name == "sigmoid" ||
@@ -197,10 +197,10 @@ std::string Emitter::posts() const {
   std::string text;
   for (const auto& post : step_.posts) {
     text += text.empty() ? "" : ", ";
-    if (post.kind == compiler::Post::Kind::activation)
+    if (post.kind == compiler::PostOp::Kind::activation)
       text += function_of(post);
     else
-      text += fmt::format("{}({})", post.kind == compiler::Post::Kind::add ? "plus" : "times", tensor(post.value));
+      text += fmt::format("{}({})", post.kind == compiler::PostOp::Kind::add ? "plus" : "times", tensor(post.value));
   }
   return text.empty() ? text : "{" + text + "}";
 }
@@ -221,8 +221,8 @@ const std::string& Emitter::file_name(int value) const {
   throw Unsupported(fmt::format("'{}' where a weight is needed", program_.value(value).name));
 }
 
-void Emitter::weight_call(const std::string& function, const Fields& given) {
-  Fields fields = given;
+void Emitter::weight_call(const std::string& function, const Fields& arguments) {
+  Fields fields = arguments;
   leave_out_empty(fields);
   for (auto& line : wrapped(fmt::format("const Weight {} = {}(p, {{", names_.name(output()), function), fields, "});"))
     lines_.push_back(std::move(line));

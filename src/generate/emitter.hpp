@@ -98,7 +98,7 @@ class Emitter {
 };
 
 // "relu()" of a post that is an activation.
-std::string function_of(const compiler::Post& post);
+std::string function_of(const compiler::PostOp& post);
 // "Layout::blocked16"
 std::string layout_literal(compiler::Layout layout, std::int64_t block);
 

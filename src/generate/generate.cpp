@@ -179,7 +179,7 @@ Result<std::set<std::string>> buffers_in_constants(const compiler::Program& prog
 }
 
 // All that keeps the program from being written: operations, with the first place of each, inputs and outputs.
-Result<void> know_all(const compiler::Program& program) {
+Result<void> check_supported_ops(const compiler::Program& program) {
   std::vector<const graph::Node*> lacking;
   for (const int i : unknown_steps(program)) lacking.push_back(&program.steps[static_cast<std::size_t>(i)].node);
   std::vector<std::string> all;
@@ -355,7 +355,7 @@ std::vector<std::string> refused_ports(const graph::Graph& graph) {
 }
 
 Result<Files> generate(const compiler::Program& program, const fs::path& bundle, const Options& options) {
-  STRATA_TRY(know_all(program));
+  STRATA_TRY(check_supported_ops(program));
   const auto info = STRATA_TRY(core::read_bundle_info(bundle, false));
   const auto question = STRATA_TRY(core::captured_case(info, (bundle / "bundle.json").string()));
   const auto constants = STRATA_TRY(buffers_in_constants(program, bundle));

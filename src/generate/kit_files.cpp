@@ -49,17 +49,17 @@ const std::set<std::string>& kit_base() {
 const std::vector<KitFile>& kit_table() {
   static const std::vector<KitFile> table{
       {"batch_norm.cpp", {"batch_norm", "batch_norm_backward"}, {"move.cpp"}},
-      {"convolution.cpp", {"convolution", "linear", "matrix_product"}, {"one_pixel.cpp", "posts.cpp"}},
+      {"convolution.cpp", {"convolution", "linear", "matrix_product"}, {"one_pixel.cpp", "post_ops.cpp"}},
       {"descend_product.cpp", {"descend_product"}, {}},
       {"direct.cpp", {}, {}},
       {"elementwise.cpp",
        {"add", "apply", "divide", "multiply", "scale_shift", "subtract"},
-       {"move.cpp", "one_pixel.cpp", "posts.cpp"}},
+       {"move.cpp", "one_pixel.cpp", "post_ops.cpp"}},
       {"fold.cpp", {"scale_weight", "shift_bias"}, {}},
       {"gradients.cpp",
        {"apply_backward", "convolution_backward_data", "convolution_backward_weights", "max_pool_training",
         "pool_backward", "softmax_backward"},
-       {"convolution.cpp", "normalisation.cpp", "one_pixel.cpp", "posts.cpp"}},
+       {"convolution.cpp", "normalisation.cpp", "one_pixel.cpp", "post_ops.cpp"}},
       {"layer_norm.cpp", {"layer_norm", "layer_norm_backward"}, {}},
       {"losses.cpp",
        {"clamp_backward", "dropout", "dropout_again", "dropout_backward", "exact_log_softmax", "log_softmax_backward",
@@ -68,7 +68,7 @@ const std::vector<KitFile>& kit_table() {
       {"move.cpp", {"add_rows", "concatenate", "copy", "expand", "fill", "look_up", "permute", "reorder"}, {}},
       {"normalisation.cpp",
        {"attention", "euclidean_norm", "largest", "log_softmax", "mean", "softmax", "sum"},
-       {"convolution.cpp", "elementwise.cpp", "move.cpp", "posts.cpp"}},
+       {"convolution.cpp", "elementwise.cpp", "move.cpp", "post_ops.cpp"}},
       {"one_pixel.cpp", {}, {}},
       {"own_kernels.cpp",
        {"direct_convolution", "direct_linear", "winograd_backward_data", "winograd_convolution"},
@@ -77,7 +77,7 @@ const std::vector<KitFile>& kit_table() {
        {"average_pool", "average_pool_with_padding", "max_pool", "mean_of_places", "uneven_average_pool",
         "uneven_average_pool_backward"},
        {"move.cpp"}},
-      {"posts.cpp", {}, {}},
+      {"post_ops.cpp", {}, {}},
       {"winograd.cpp", {}, {}},
   };
   return table;

@@ -170,27 +170,27 @@ class Writer {
     return fmt::format("{{{}}}", fmt::join(parts, ", "));
   }
 
-  std::string argument(const Node& node, const Argument& given) const {
-    if (given.kind == Argument::Kind::tensor) return name(given.values.front());
-    if (given.kind == Argument::Kind::tensors) {
+  std::string argument(const Node& node, const Argument& entry) const {
+    if (entry.kind == Argument::Kind::tensor) return name(entry.values.front());
+    if (entry.kind == Argument::Kind::tensors) {
       std::vector<std::string> parts;
       const bool some_left_out = node.operation().starts_with("index") || node.operation() == "_unsafe_index";
-      for (const int value : given.values) parts.push_back(value < 0 ? "std::nullopt" : name(value));
+      for (const int value : entry.values) parts.push_back(value < 0 ? "std::nullopt" : name(value));
       const auto joined = fmt::format("{}", fmt::join(parts, ", "));
       return some_left_out ? fmt::format("c10::List<std::optional<at::Tensor>>({{{}}})", joined)
                            : fmt::format("{{{}}}", joined);
     }
     const bool trains = graph_.mode == graph::Mode::train;
-    if (trains && (given.name == "train" || (given.name == "training" && trains_statistics(node))))
-      return given.plain == true ? "training" : "false";
-    const bool drops = given.name == "dropout_p" || (given.name == "p" && node.find("train") != nullptr);
-    if (trains && drops && given.plain.is_number())
-      return fmt::format("{} ? {} : 0.0", given.name == "p" ? "dropout" : "training && dropout",
-                         double_literal(given.plain.get<double>()));
-    if (given.plain.is_null()) return "std::nullopt";
-    if (given.plain.is_array()) return list_literal(given.plain);
-    if (given.plain.is_string()) return text_literal(given.name, given.plain.get<std::string>());
-    return number_literal(given.plain);
+    if (trains && (entry.name == "train" || (entry.name == "training" && trains_statistics(node))))
+      return entry.plain == true ? "training" : "false";
+    const bool drops = entry.name == "dropout_p" || (entry.name == "p" && node.find("train") != nullptr);
+    if (trains && drops && entry.plain.is_number())
+      return fmt::format("{} ? {} : 0.0", entry.name == "p" ? "dropout" : "training && dropout",
+                         double_literal(entry.plain.get<double>()));
+    if (entry.plain.is_null()) return "std::nullopt";
+    if (entry.plain.is_array()) return list_literal(entry.plain);
+    if (entry.plain.is_string()) return text_literal(entry.name, entry.plain.get<std::string>());
+    return number_literal(entry.plain);
   }
 
   Result<std::string> call(int n) {
@@ -203,17 +203,17 @@ class Writer {
     const auto function = operation + (overload == "default" ? "" : "_" + overload);
     std::vector<std::string> arguments;
     for (const auto& entry : node.args) arguments.push_back(argument(node, entry));
-    const auto made = fmt::format("op::{}::call({})", function, fmt::join(arguments, ", "));
+    const auto call = fmt::format("op::{}::call({})", function, fmt::join(arguments, ", "));
     const auto& shape = graph_.value(node.outputs.front()).shape;
     std::string from = node.module.empty() ? node.module_type : fmt::format("{} ({})", node.module, node.module_type);
     if (!node.source.empty()) from += ", " + node.source;
     std::string text = fmt::format("\n    // {} -> {}\n", escape::comment(from), brackets(shape));
     const auto count = trains_statistics(node) ? 1 : node.outputs.size();
     if (count == 1 && !gives_list(node.operation())) {
-      text += fmt::format("    at::Tensor {} = {};\n", name(node.outputs.front()), made);
+      text += fmt::format("    at::Tensor {} = {};\n", name(node.outputs.front()), call);
     } else {
       const auto all = taken_.unique("all_of_" + name(node.outputs.front()));
-      text += fmt::format("    const auto {} = {};\n", all, made);
+      text += fmt::format("    const auto {} = {};\n", all, call);
       for (std::size_t i = 0; i < count; ++i)
         text += gives_list(node.operation())
                     ? fmt::format("    at::Tensor {} = {}[{}];\n", name(node.outputs[i]), all, i)

@@ -64,14 +64,14 @@ Result<void> add_inputs(Tensors& tensors, const graph::Graph& graph, const SafeT
 }
 
 // Numbers that a file's tensors are views of, which must stay.
-class Kept {
+class OwnedNumbers {
  public:
   void add(Tensors& tensors, const std::string& name, std::vector<double> values, std::vector<std::int64_t> shape) {
-    const auto& kept = numbers_.emplace_back(std::make_unique<std::vector<double>>(std::move(values)));
+    const auto& owned = numbers_.emplace_back(std::make_unique<std::vector<double>>(std::move(values)));
     tensors.emplace_back(name, TensorView{.dtype = "F64",
                                           .shape = std::move(shape),
-                                          .data = reinterpret_cast<const std::byte*>(kept->data()),
-                                          .bytes = kept->size() * sizeof(double)});
+                                          .data = reinterpret_cast<const std::byte*>(owned->data()),
+                                          .bytes = owned->size() * sizeof(double)});
   }
 
  private:
@@ -89,14 +89,14 @@ Result<void> write_reference(const fs::path& file, const graph::Graph& graph, co
       STRATA_TRY(SafeTensors::open(bundle / "reference" / fmt::format("timed{}.envelope.safetensors", mode)));
   Tensors tensors;
   STRATA_TRY(add_inputs(tensors, graph, inputs));
-  Kept kept;
+  OwnedNumbers owned;
   for (const auto& output : graph.outputs) {
     const auto* tensor = reference.find("f64/0/" + output.name);
     if (tensor == nullptr) return lacks(reference, "f64/0/" + output.name);
     const auto expected = to_doubles(*tensor);
-    kept.add(tensors, "output/" + output.name, expected, tensor->shape);
-    kept.add(tensors, "bound/" + output.name,
-             {strict * envelope(runs, output.name, expected, least_envelope_in(precision))}, {});
+    owned.add(tensors, "output/" + output.name, expected, tensor->shape);
+    owned.add(tensors, "bound/" + output.name,
+              {strict * envelope(runs, output.name, expected, least_envelope_in(precision))}, {});
   }
   return write_safetensors(file, tensors);
 }
@@ -131,7 +131,7 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
   const auto* label = labels->find("0/labels");
   if (label == nullptr) return lacks(*labels, "0/labels");
   tensors.emplace_back("labels", *label);
-  Kept kept;
+  OwnedNumbers owned;
   const auto add = [&](const std::string& name, double of_runs, double floor) -> Result<void> {
     const auto* tensor = reference->find("0/" + name);
     if (tensor == nullptr) return lacks(*reference, "0/" + name);
@@ -139,8 +139,8 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
     double size = 0;
     for (const double element : expected) size += element * element;
     const double scale = std::sqrt(size) + floor * std::sqrt(static_cast<double>(expected.size()));
-    kept.add(tensors, "output/" + name, expected, tensor->shape);
-    kept.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(precision)) * scale}, {});
+    owned.add(tensors, "output/" + name, expected, tensor->shape);
+    owned.add(tensors, "bound/" + name, {strict * std::max(of_runs, least_envelope_in(precision)) * scale}, {});
     return {};
   };
   STRATA_TRY(add("loss", runs.value("loss", 0.0), 0));

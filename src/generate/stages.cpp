@@ -59,8 +59,8 @@ std::string title(const Step& step) {
   if (!node.module_type.empty() && !node.module.empty()) about.push_back(node.module_type);
   if (!node.source.empty()) about.push_back(node.source);
   if (!about.empty()) text += fmt::format(" ({})", fmt::join(about, ", "));
-  if (step.covers.size() > 1)
-    text += fmt::format(" with {}", fmt::join(step.covers.begin() + 1, step.covers.end(), ", "));
+  if (step.fused_nodes.size() > 1)
+    text += fmt::format(" with {}", fmt::join(step.fused_nodes.begin() + 1, step.fused_nodes.end(), ", "));
   if (step.again) text += ", again";
   return text;
 }
@@ -81,7 +81,7 @@ class StageWriter {
       lines_.clear();
       for (const int value : borrowed_[s])
         lines_.push_back(
-            fmt::format("const Weight {} = p.kept({});", names_.name(value), escape::cpp_string(names_.name(value))));
+            fmt::format("const Weight {} = p.saved({});", names_.name(value), escape::cpp_string(names_.name(value))));
       for (const int i : stages_[s].steps) STRATA_TRY(add_step(i));
       all.push_back(lines_);
     }
@@ -110,7 +110,7 @@ class StageWriter {
         if (const auto [at, fresh] = written.emplace(load, s); !fresh)
           for (const int value : program_.steps[static_cast<std::size_t>(load)].node.outputs) {
             borrowed_[s].push_back(value);
-            kept_.insert(value);
+            saved_.insert(value);
           }
     }
   }
@@ -152,8 +152,8 @@ class StageWriter {
     STRATA_TRY(emit(step));
     if (!folds) lines_.emplace_back("p.run_steps();");
     for (const int value : step.node.outputs)
-      if (kept_.contains(value))
-        lines_.push_back(fmt::format("p.keep({}, {});", escape::cpp_string(names_.name(value)), names_.name(value)));
+      if (saved_.contains(value))
+        lines_.push_back(fmt::format("p.save({}, {});", escape::cpp_string(names_.name(value)), names_.name(value)));
     return {};
   }
 
@@ -180,7 +180,7 @@ class StageWriter {
   const bool by_node_;
   std::map<int, int> made_by_;  // value -> load step
   std::vector<std::vector<int>> borrowed_;
-  std::set<int> kept_, written_;
+  std::set<int> saved_, written_;
   std::vector<std::string> lines_;
 };
 

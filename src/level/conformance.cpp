@@ -48,16 +48,16 @@ Text Session::restart() {
 
 tl::expected<std::string, worker::Failure> Session::next_line(const Json& id, int times) {
   const auto number = outside::as_integer(id);
-  auto line = worker_->receive_line(subject_.patience * times);
+  auto line = worker_->receive_line(subject_.timeout * times);
   for (int progress_lines = 0; progress_lines < most_told && line && number && worker::progress_in(*line, number);
        ++progress_lines)
-    line = worker_->receive_line(subject_.patience * times);
+    line = worker_->receive_line(subject_.timeout * times);
   return line;
 }
 
 Or<Json> Session::raw(const std::string& line, const Json& expected_id) {
   if (!running()) return because("the worker is gone");
-  auto answer = worker_->send_line(line, subject_.patience);
+  auto answer = worker_->send_line(line, subject_.timeout);
   if (answer) answer = next_line(expected_id, line.find("\"op\":\"load\"") != std::string::npos ? 10 : 1);
   if (!answer) return because(answer.error().what);
   const std::string shown = worker::printable(*answer, 160);
@@ -123,7 +123,7 @@ Text Session::prepare() {
   for (const std::string& more : {std::string("--bundle"), subject_.bundle.string(), std::string("--cache"),
                                   (subject_.scratch / "cache").string()})
     launch.argv.push_back(more);
-  const auto finished = worker::run_to_end(launch, subject_.patience * 10);
+  const auto finished = worker::run_to_end(launch, subject_.timeout * 10);
   if (!finished) return because(finished.error().what);
   if (finished->timed_out) return because("the prepare command did not end in time");
   std::string rest;  // without lines of progress
@@ -147,8 +147,8 @@ Text Session::prepare() {
 Text Session::load() {
   STRATA_TRY(restart());
   if (auto loaded = ask_ok("load", load_request()); !loaded) return because(loaded.error());
-  if (auto given = ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}}); !given)
-    return because(given.error());
+  if (auto inputs = ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}}); !inputs)
+    return because(inputs.error());
   return {};
 }
 

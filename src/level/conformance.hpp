@@ -27,8 +27,8 @@ struct Subject {
   worker::Launch launch;             // its log_path receives the log of the worker that runs
   std::vector<std::string> prepare;  // expanded; empty: none
   std::optional<Level> level;
-  std::filesystem::path bundle, scratch;      // scratch: an empty folder for caches and outputs
-  std::chrono::milliseconds patience{60000};  // for one request; load and prepare get ten times as much
+  std::filesystem::path bundle, scratch;     // scratch: an empty folder for caches and outputs
+  std::chrono::milliseconds timeout{60000};  // for one request; load and prepare get ten times as much
 };
 
 // Runs every check, tells each as it ends, and returns them all. Stops early only when interrupted.

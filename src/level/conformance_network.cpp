@@ -269,9 +269,9 @@ Outcome unloads(Session& session) {
     return {Verdict::fail, "after unload, " + refused.error()};
   if (auto again = session.ask_ok("load", session.load_request("generic1")); !again)
     return {Verdict::fail, "again after unload: " + again.error()};
-  if (auto given = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}});
-      !given)
-    return Outcome(because(given.error()));
+  if (auto inputs = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}});
+      !inputs)
+    return Outcome(because(inputs.error()));
   return Outcome(prove(session, {0, 1}, "generic1"));
 }
 

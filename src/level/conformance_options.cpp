@@ -55,11 +55,11 @@ Outcome serves_batches(Session& session) {
     Subject part = open;
     part.bundle = open.bundle / "sizes" / std::to_string(size);
     const Session about(part);
-    const auto given = other.ask_ok("inputs", {{"path", (part.bundle / "inputs.safetensors").string()}});
-    if (!given) return Outcome(because(fmt::format("batch {}: {}", size, given.error())));
-    if (given->value("count", Json()) != about.ring())
+    const auto inputs = other.ask_ok("inputs", {{"path", (part.bundle / "inputs.safetensors").string()}});
+    if (!inputs) return Outcome(because(fmt::format("batch {}: {}", size, inputs.error())));
+    if (inputs->value("count", Json()) != about.ring())
       return {Verdict::fail, fmt::format("batch {}: the ring has {} inputs; it counted {}", size, about.ring(),
-                                         given->value("count", Json()).dump())};
+                                         inputs->value("count", Json()).dump())};
     const auto proven = other.ask_ok("prove", {{"indices", {1, 0}}, {"out", other.out("prove").string()}});
     if (!proven) return Outcome(because(fmt::format("batch {}: {}", size, proven.error())));
     if (auto same = about.matches(other.out("prove"), {1, 0}, "timed"); !same)

@@ -59,7 +59,7 @@ class @TYPE@(Level):
     def set_input(self, inputs: Any) -> None:
         """One entry of the ring, a tuple of arrays; host_input() may make something else of it
         once, before timing."""
-        self.given = inputs
+        self.entry = inputs
 
     def run(self) -> None:
         """One forward pass."""

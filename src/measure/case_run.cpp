@@ -57,19 +57,20 @@ Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels
   return {};
 }
 
-Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core::Case& asked) {
+Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core::Case& question) {
   STRATA_TRY(references.open(bundle, besides.strict));
   if (bundle.dynamic) {
     open_batch = STRATA_TRY(DynamicPass::open(*bundle.dynamic, references.outputs(), setting.order_seed));
   }
-  record.question = asked;
-  record.id = asked.id();
-  record.key = key_of(asked);
+  record.question = question;
+  record.id = question.id();
+  record.key = key_of(question);
   record.network = bundle.network;
   record.bundle = bundle.info;
   record.limits = Json::object();
   record.trust = Json::object();
-  if (!asked.recipe || !asked.recipe->training)  // times of single iterations are judged by what the machine can do
+  if (!question.recipe ||
+      !question.recipe->training)  // times of single iterations are judged by what the machine can do
     STRATA_TRY(look_at_machine());
   const auto has_eager =
       std::any_of(levels.begin(), levels.end(), [](const auto& level) { return level.id == "eager"; });

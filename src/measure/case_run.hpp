@@ -18,9 +18,9 @@ class CaseRun {
   CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, MachineFacts& facts,
           store::Store& store, const Progress& progress);
 
-  // Opens the references and gives every level its row. `asked`: the bundle's question, or a whole training of it.
+  // Opens the references and gives every level its row. `question`: the bundle's question, or a whole training of it.
   // Error: the store's, or a bundle that cannot be read.
-  Result<void> begin(const std::vector<level::Level>& levels, const core::Case& asked);
+  Result<void> begin(const std::vector<level::Level>& levels, const core::Case& question);
   // The last state of every row.
   Result<Outcome> finish();
 

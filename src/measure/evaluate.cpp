@@ -92,10 +92,10 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
   if (ec)
     return fail(fmt::format("cannot make the folder {}: {}", folder.string(), ec.message()),
                 "free some space, or name another store with --store PATH");
-  Evaluation made;
-  made.score = score;
-  made.timeout = timeout;
-  made.folder = std::shared_ptr<const fs::path>(new fs::path(folder), [](const fs::path* path) {
+  Evaluation result;
+  result.score = score;
+  result.timeout = timeout;
+  result.folder = std::shared_ptr<const fs::path>(new fs::path(folder), [](const fs::path* path) {
     std::error_code ignored;
     fs::remove_all(*path, ignored);
     delete path;
@@ -108,12 +108,12 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
                 why.state == State::unsupported ? Exit::usage : Exit::failed);
   }
   outside::Fields reader(*answer, fmt::format("--eval {}: what inputs() gave", score.path.filename().string()));
-  made.count = reader.integer("count", 0, std::numeric_limits<int>::max());
+  result.count = reader.integer("count", 0, std::numeric_limits<int>::max());
   for (const auto size : reader.integers("chunks", std::nullopt, 1, std::numeric_limits<int>::max()))
-    made.chunks.push_back(static_cast<int>(size));
+    result.chunks.push_back(static_cast<int>(size));
   if (reader.error()) return tl::unexpected(*reader.error());
   std::ofstream(folder / "inputs.json") << answer->dump() << '\n';
-  return made;
+  return result;
 }
 
 Json evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "level/lines.hpp"
+#include "level/line_count.hpp"
 #include "plan/command.hpp"
 #include "plan/jobs.hpp"
 
@@ -49,11 +49,11 @@ Result<Participant> make_participant(const level::Level& level, const plan::Bund
                           {"changes", level.changes}, {"default", level.default_text}};
   if (const auto target = level.generate.find(setting.options.device); target != level.generate.end())
     participant.row.info["generate"] = {{"target", target->second}, {"options", level.generate_options}};
-  const auto kept =
+  const auto files =
       STRATA_TRY(level::to_maintain(level, plan::places_of(place), bundle.info["model"].value("name", "")));
-  if (!kept.empty()) {
+  if (!files.empty()) {
     participant.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};
-    for (const auto& file : kept) {
+    for (const auto& file : files) {
       participant.row.info["lines"]["files"].push_back({{"file", file.name}, {"lines", file.lines}});
       participant.row.info["lines"]["total"] = participant.row.info["lines"]["total"].get<int>() + file.lines;
     }

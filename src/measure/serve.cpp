@@ -128,17 +128,17 @@ std::optional<Failure> Serving::judge(const Participant& participant, const Serv
 
 // All workers at once: one answer each.
 Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request) {
-  std::vector<std::future<Try<ServeAnswer>>> asked;
+  std::vector<std::future<Try<ServeAnswer>>> pending;
   if (sessions.size() > 1)
     request.begin_ns = monotonic_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
   for (auto& session : sessions) {
     request.seed = random_.next();
-    asked.push_back(
+    pending.push_back(
         std::async(std::launch::async, [client = session.get(), request] { return client->serve(request); }));
   }
   std::vector<ServeAnswer> answers;
   std::optional<Failure> wrong;
-  for (auto& element : asked) {
+  for (auto& element : pending) {
     auto answer = element.get();
     if (!answer && !wrong) wrong = answer.error();
     if (answer) answers.push_back(std::move(*answer));

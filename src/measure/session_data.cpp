@@ -21,8 +21,8 @@ std::int64_t sum(const std::vector<std::int64_t>& times) {
 }  // namespace
 
 Try<void> Session::labels(const std::filesystem::path& path, int ring) {
-  auto given = STRATA_TRY(call("set_labels", {{"path", path.string()}}));
-  return counts(given, "set_labels", ring);
+  auto loaded = STRATA_TRY(call("set_labels", {{"path", path.string()}}));
+  return counts(loaded, "set_labels", ring);
 }
 
 Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) {

@@ -24,8 +24,8 @@ constexpr int kDropoutSteps = 64;
 constexpr double kTinyMomentum = 0x1p-40;  // so that a buffer is kept, and is the last gradient
 
 // The loss of an input in what a level gave; NaN: it is not there.
-double loss_in(const SafeTensors& given, int index) {
-  const TensorView* loss = given.find(fmt::format("{}/loss", index));
+double loss_in(const SafeTensors& outputs, int index) {
+  const TensorView* loss = outputs.find(fmt::format("{}/loss", index));
   return loss && loss->elements() == 1 ? value_at(*loss, 0) : std::nan("");
 }
 

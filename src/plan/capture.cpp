@@ -27,7 +27,7 @@ namespace {
 constexpr double kLongest_s = 3600;  // if --timeout does not say
 
 // The log is removed once the error says what it would; else it is kept where the error says.
-Error error_of(const worker::Finished& ran, const Capture& capture, const fs::path& log, const fs::path& kept) {
+Error error_of(const worker::Finished& ran, const Capture& capture, const fs::path& log, const fs::path& kept_log) {
   const auto answer = worker::last_line(ran);
   if (const auto what = outside::text_or(answer, "what"); !what.empty() && !ran.timed_out) {
     const auto code = outside::text_or(answer, "code");
@@ -37,9 +37,9 @@ Error error_of(const worker::Finished& ran, const Capture& capture, const fs::pa
                                     : Exit::failed};
   }
   std::error_code ec;
-  fs::create_directories(kept.parent_path(), ec);
-  fs::rename(log, kept, ec);
-  const auto where = fmt::format("the whole log is {}", kept.string());
+  fs::create_directories(kept_log.parent_path(), ec);
+  fs::rename(log, kept_log, ec);
+  const auto where = fmt::format("the whole log is {}", kept_log.string());
   if (ran.timed_out)
     return {fmt::format("capturing the network took longer than {:g} s, building it included",
                         capture.timeout_s.value_or(kLongest_s)),
@@ -123,7 +123,7 @@ tl::expected<worker::Finished, worker::Failure> run(
 Result<fs::path> run_capture(const Capture& capture, const Installation& place, const Environment& environment) {
   remove_left_overs(capture.out);
   const fs::path log = fmt::format("{}.{}.log", capture.out.string(), getpid());
-  const fs::path kept = place.cache / "logs" / fmt::format("capture-{}.log", capture.out.filename().string());
+  const fs::path kept_log = place.cache / "logs" / fmt::format("capture-{}.log", capture.out.filename().string());
   // a model file's capture may write into a folder of its own only, from which the result is moved
   const bool confined = is_model_file(outside::text_or(capture.spec, "model"));
   const fs::path incoming =
@@ -158,7 +158,7 @@ Result<fs::path> run_capture(const Capture& capture, const Installation& place, 
   }
   const fs::path folder = capture.by_state ? fs::path(outside::text_or(worker::last_line(*ran), "folder")) : out;
   if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(folder / "bundle.json", ec)) {
-    auto error = error_of(*ran, capture, log, kept);
+    auto error = error_of(*ran, capture, log, kept_log);
     remove_all_of(capture.out, log, incoming);
     return tl::unexpected(std::move(error));
   }

@@ -18,15 +18,15 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 constexpr std::size_t kTailLines = 20;
 
-struct Kept {
+struct CaptureServer {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
   std::unique_ptr<worker::Worker> worker;
 };
 
 // Never destroyed: what a Worker needs at its end may be gone before; the process ends with the driver all the same.
-Kept& kept() {
-  static auto* instance = new Kept;
+CaptureServer& capture_server() {
+  static auto* instance = new CaptureServer;
   return *instance;
 }
 
@@ -43,7 +43,7 @@ std::optional<int> ending_of(std::string_view line) {
 tl::expected<worker::Finished, worker::Failure> run_in_kept_process(
     const worker::Launch& launch, const std::vector<std::string>& arguments, milliseconds timeout,
     const std::function<void(std::string_view)>& on_line) {
-  auto& process = kept();
+  auto& process = capture_server();
   if (!process.worker || !process.worker->alive() || process.argv != launch.argv || process.env != launch.env) {
     process.worker.reset();
     auto started = STRATA_TRY(worker::Worker::start(launch));

@@ -123,8 +123,8 @@ Result<std::vector<NamedEnvironment>> ask_named_environments(const std::vector<N
                                                              const std::vector<std::string>& modules) {
   std::vector<NamedEnvironment> all;
   for (const auto& named_environment : named) {
-    NamedEnvironment asked{named_environment.name, place_of(named_environment, place), {}};
-    auto environment = ask_environment(named_environment.python, asked.place, modules, Ask::packages);
+    NamedEnvironment entry{named_environment.name, place_of(named_environment, place), {}};
+    auto environment = ask_environment(named_environment.python, entry.place, modules, Ask::packages);
     if (!environment)
       return wrong_usage(fmt::format("--env {}: {}", named_environment.name, environment.error().what),
                          "give the path of a Python interpreter that has PyTorch 2.11 or newer");
@@ -132,8 +132,8 @@ Result<std::vector<NamedEnvironment>> ask_named_environments(const std::vector<N
       return fail(fmt::format("--env {}: {} has no PyTorch", named_environment.name, named_environment.python),
                   "install PyTorch 2.11 or newer there, or name another interpreter", Exit::environment);
     environment->name = named_environment.name;
-    asked.environment = std::move(*environment);
-    all.push_back(std::move(asked));
+    entry.environment = std::move(*environment);
+    all.push_back(std::move(entry));
   }
   return all;
 }

@@ -36,8 +36,8 @@ std::vector<fs::path> reference_folders(const fs::path& bundle) {
 }
 
 bool shown_on_demand() {
-  const char* asked = std::getenv("STRATA_SHOW_REFERENCES");
-  return asked != nullptr && std::string_view(asked) == "1";
+  const char* setting = std::getenv("STRATA_SHOW_REFERENCES");
+  return setting != nullptr && std::string_view(setting) == "1";
 }
 
 }  // namespace

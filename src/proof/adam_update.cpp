@@ -81,7 +81,7 @@ Values entering(const Parameter& p, const Variant& how) {
 void judge_moments(const Parameter& p, const Variant& how, double spread, Mismatch& out) {
   const Values d = entering(p, how);
   const double loose = 1e-5 + 4 * spread;  // of a gradient that is computed twice
-  const double given = norm(p.g) + (how.decoupled ? 0 : how.decay * norm(p.w));
+  const double gradient_norm = norm(p.g) + (how.decoupled ? 0 : how.decay * norm(p.w));
   double largest = 0;
   Values off_mean(d.size()), off_square(d.size()), squares(d.size());
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -90,10 +90,10 @@ void judge_moments(const Parameter& p, const Variant& how, double spread, Mismat
     off_square[i] = p.v_after[i] - how.beta2 * p.v[i] - (1 - how.beta2) * squares[i];
     largest = std::max(largest, std::abs(d[i]));
   }
-  const double of_mean =
-      rounding * (how.beta1 * norm(p.m) + (1 - how.beta1) * given) + loose * (1 - how.beta1) * norm(p.g) + 1e-37;
+  const double of_mean = rounding * (how.beta1 * norm(p.m) + (1 - how.beta1) * gradient_norm) +
+                         loose * (1 - how.beta1) * norm(p.g) + 1e-37;
   const double of_square =
-      rounding * (how.beta2 * norm(p.v) + (1 - how.beta2) * (norm(squares) + 2 * given * largest)) +
+      rounding * (how.beta2 * norm(p.v) + (1 - how.beta2) * (norm(squares) + 2 * gradient_norm * largest)) +
       2 * loose * (1 - how.beta2) * norm(p.g) * largest + 1e-37;
   out.mean = finite(norm(off_mean) / of_mean);
   out.square = finite(norm(off_square) / of_square);

@@ -7,8 +7,8 @@
 
 #include "common/outside.hpp"
 #include "core/bundle_info.hpp"
+#include "proof/certificate_builder.hpp"
 #include "proof/difference.hpp"
-#include "proof/lines.hpp"
 
 namespace strata::proof {
 

@@ -2,7 +2,7 @@
 // The lines of a certificate that say how the level behaved while it was timed, and what it could see.
 #include <fmt/format.h>
 
-#include "proof/lines.hpp"
+#include "proof/certificate_builder.hpp"
 
 namespace strata::proof {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "proof/certificate_builder.hpp"
 #include "proof/difference.hpp"
-#include "proof/lines.hpp"
 
 namespace strata::proof {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/bundle_info.hpp"
-#include "proof/lines.hpp"
+#include "proof/certificate_builder.hpp"
 
 namespace strata::proof {
 

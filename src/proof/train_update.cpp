@@ -85,8 +85,8 @@ double mismatch(const Parameter& p, const Sgd& sgd, double spread, Rate& rate) {
   double largest = 0;
   for (const double g : p.g) largest = std::max(largest, std::abs(g));
   for (std::size_t i = 0; i < d.size(); ++i) {
-    const double kept = p.v_after.empty() ? v[i] : p.v_after[i];
-    const double u = sgd.nesterov ? d[i] + sgd.momentum * kept : kept;
+    const double velocity = p.v_after.empty() ? v[i] : p.v_after[i];
+    const double u = sgd.nesterov ? d[i] + sgd.momentum * velocity : velocity;
     const double moved = p.w[i] - p.w_after[i], ulp = 0x1p-23 * std::max(std::abs(p.w[i]), std::abs(p.w_after[i]));
     const double allowed =
         4 * 0x1p-23 * (std::abs(p.w[i]) + sgd.lr * std::abs(u)) + (by_gradient ? sgd.lr * loose * largest : 0) + 1e-37;

@@ -8,8 +8,8 @@
 #include <array>
 #include <cmath>
 
-#include "compiler/kinds.hpp"
 #include "compiler/layouts.hpp"
+#include "compiler/op_traits.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
 
@@ -164,7 +164,7 @@ Json step_json(const Program& program, const Step& step) {
           {"again", step.again},
           {"module", step.node.module},
           {"source", step.node.source},
-          {"covers", step.covers},
+          {"fused_nodes", step.fused_nodes},
           {"inputs", inputs},
           {"outputs", outputs}};
 }

@@ -159,7 +159,7 @@ std::string too_few_rounds(const Json& one_case) {
 
 // How many rows beside the reference there are, and how many of them have a time.
 struct Others {
-  std::size_t asked = 0, timed = 0;
+  std::size_t requested = 0, timed = 0;
 };
 
 // Why no comparison can be made.
@@ -177,9 +177,9 @@ Json no_data(const Json& one_case, const Json* reference, const Others& others) 
                               text(*reference, "state"), reason.empty() ? "" : ": " + first_sentence(reason)));
   }
   if (others.timed > 0) return result("no_data", nullptr, too_few_rounds(one_case));
-  const auto why = others.asked == 0   ? std::string("no other level was run")
-                   : others.asked == 1 ? std::string("the other level has no number")
-                                       : fmt::format("none of the {} other levels has a number", others.asked);
+  const auto why = others.requested == 0   ? std::string("no other level was run")
+                   : others.requested == 1 ? std::string("the other level has no number")
+                                           : fmt::format("none of the {} other levels has a number", others.requested);
   const auto takes = ms_of(*reference) ? fmt::format("{} takes {}{}, and ", level_name(*reference), time_of(*reference),
                                                      of_what(one_case))
                                        : std::string();
@@ -207,12 +207,12 @@ Json judge(const Json& one_case) {
   Others counts;
   std::vector<const Json*> others;
   const Json *best = nullptr, *inside = nullptr, *nearest = nullptr, *open = nullptr;
-  const auto keep_higher = [](const Json*& kept, const Json& row) {
-    if (!kept || ratio_of(row) > ratio_of(*kept)) kept = &row;
+  const auto keep_higher = [](const Json*& best_row, const Json& row) {
+    if (!best_row || ratio_of(row) > ratio_of(*best_row)) best_row = &row;
   };
   for (const auto& row : list(one_case, "rows")) {
     if (&row == reference || flag(row, "harness")) continue;
-    ++counts.asked;
+    ++counts.requested;
     if (!is_measured(row)) continue;
     ++counts.timed;
     if (!number(row, "ratio.value")) continue;
@@ -260,12 +260,12 @@ Json tuned_headline(const Json& one_case) {
     const bool chosen = at(row, "tuned").is_object();
     if (is_measured(row) && !chosen) continue;  // a default that its own variant beat, or a harness
     best["rows"].push_back(row);
-    auto& kept = best["rows"].back();
-    kept["reference"] = chosen && text(row, "tuned.ratio.verdict") == "reference";
+    auto& entry = best["rows"].back();
+    entry["reference"] = chosen && text(row, "tuned.ratio.verdict") == "reference";
     if (!chosen) continue;
-    kept["ratio"] = at(row, "tuned.ratio");
-    kept["break_even"] = at(row, "tuned.break_even");
-    if (flag(kept, "reference")) best["reference_level"] = level_name(row);
+    entry["ratio"] = at(row, "tuned.ratio");
+    entry["break_even"] = at(row, "tuned.break_even");
+    if (flag(entry, "reference")) best["reference_level"] = level_name(row);
   }
   Json judgement = judge(best);
   judgement["sentence"] = across_words(one_case, judgement) + instead_words(one_case) +

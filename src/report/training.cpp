@@ -316,7 +316,7 @@ std::vector<document::Section> sections_of(const std::vector<Level>& levels, con
 }
 
 std::string summary_of(const SchemeTraining& training, const store::Run& run) {
-  const auto& request = *training.asked;
+  const auto& request = *training.run_case;
   auto text = summary(training.levels, request);
   if (const auto compared = learners_of(training.levels, request))
     text += verdict_words(compared->first, compared->second, margins_of(run),
@@ -339,7 +339,7 @@ document::Section of_scheme(document::Section section, std::size_t place, const 
 }
 
 void add_trainings(document::Document& out, const std::vector<SchemeTraining>& trainings, const store::Run& run) {
-  const auto& first = *trainings.front().asked;
+  const auto& first = *trainings.front().run_case;
   const auto& recipe = *first.question.recipe;
   out.title = "strata train: " + first.question.model + " on " + first.question.data;
   if (trainings.size() == 1) {
@@ -353,7 +353,7 @@ void add_trainings(document::Document& out, const std::vector<SchemeTraining>& t
     out.summary = initialisation_words(trainings);
     out.sections = {initialisations(trainings)};
     for (std::size_t i = 0; i < trainings.size(); ++i)
-      for (auto& section : sections_of(trainings[i].levels, *trainings[i].asked, run))
+      for (auto& section : sections_of(trainings[i].levels, *trainings[i].run_case, run))
         out.sections.push_back(of_scheme(std::move(section), i, trainings[i].scheme()));
   }
   out.facts = {{"data", text(first.trust, "data")}, {"optimiser", words(recipe.optimiser)}};

@@ -17,10 +17,10 @@ using analysis::Fate;
 using analysis::SignalFate;
 
 std::optional<SignalFate> fate_of(const SchemeTraining& training, const TrainedLevel& level) {
-  const auto& trust = training.asked->trust;
+  const auto& trust = training.run_case->trust;
   const auto commonest = number(trust, "commonest_class"), images = number(trust, "test_images");
   if (!level.measured() || !commonest || !images) return std::nullopt;
-  return analysis::signal_fate(level.learning, sizes_of(level), *training.asked->question.recipe,
+  return analysis::signal_fate(level.learning, sizes_of(level), *training.run_case->question.recipe,
                                analysis::above_chance(*commonest, *images));
 }
 

@@ -12,10 +12,10 @@
 namespace strata::report {
 
 struct SchemeTraining {
-  const store::Case* asked = nullptr;
+  const store::Case* run_case = nullptr;
   std::vector<TrainedLevel> levels;
 
-  const std::string& scheme() const { return asked->question.recipe->training->init; }
+  const std::string& scheme() const { return run_case->question.recipe->training->init; }
 };
 
 // A table of scheme by level, and one with layer and step.

@@ -30,9 +30,9 @@ std::string words_by_rule(const Convergence& reference, const Convergence& level
   if (!has_enough_runs(level))
     return fmt::format("not judged: {} of at least {} repeats ended", level.runs, stats::kRcpFewestRuns);
   if (!level.converges()) return fmt::format("does not converge: {} of {} repeats never did", level.never, level.runs);
-  if (level.mean < stats::fewest_epochs(reference, level.kept())) return "too fast: it learns otherwise";
+  if (level.mean < stats::fewest_epochs(reference, level.runs_used())) return "too fast: it learns otherwise";
   if (level.never > 0) return "not too fast; not judged the other way, since a repeat never reached the target";
-  if (reference.mean < stats::fewest_epochs(level, reference.kept())) return "too slow: it learns otherwise";
+  if (reference.mean < stats::fewest_epochs(level, reference.runs_used())) return "too slow: it learns otherwise";
   return "passes in both directions";
 }
 
@@ -64,8 +64,8 @@ document::Section mlperf_rule(const analysis::Learner& reference, const std::vec
     table.rows.push_back({other.name,
                           document::Number{.value = static_cast<double>(level.runs), .format = document::Format::count},
                           epochs_cell(judged ? level.mean : none, judged ? "does not converge" : "too few repeats"),
-                          epochs_cell(judged ? stats::fewest_epochs(own, level.kept()) : none, "too few repeats"),
-                          epochs_cell(judged ? stats::fewest_epochs(level, own.kept()) : none,
+                          epochs_cell(judged ? stats::fewest_epochs(own, level.runs_used()) : none, "too few repeats"),
+                          epochs_cell(judged ? stats::fewest_epochs(level, own.runs_used()) : none,
                                       judged ? "a repeat never did" : "too few repeats"),
                           words_by_rule(own, level)});
   }

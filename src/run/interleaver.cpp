@@ -79,12 +79,12 @@ void Interleaver::stop_those_who_left() {
 
 Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   executor.resume();
-  const double asked = clock_();
+  const double begun = clock_();
   const auto came = STRATA_TRY(executor.measure(turn));
   const Taken taken{.restart = turn.restart,
                     .round = turn.round,
                     .position = turn.position,
-                    .seconds = clock_() - asked,
+                    .seconds = clock_() - begun,
                     .came = came};
   if (executor.active()) executor.pause();
   if (came == Came::block) STRATA_TRY(sink_.block(executor, taken));

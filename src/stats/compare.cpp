@@ -48,7 +48,7 @@ Within within_restarts(std::span<const std::vector<double>> restarts) {
       const TrimmedMean trimmed = trimmed_mean(sample);
       known_squares += trimmed.standard_error * trimmed.standard_error;
       known_variances += trimmed.standard_error * trimmed.standard_error * n;
-      df_known += static_cast<double>(trimmed.kept - 1);
+      df_known += static_cast<double>(trimmed.used - 1);
       ++known;
     } else {
       const double sd = sample.size() > 1 ? standard_deviation(sample) : 0;

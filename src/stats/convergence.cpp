@@ -37,12 +37,13 @@ Convergence convergence(std::vector<double> epochs) {
   return out;
 }
 
-double fewest_epochs(const Convergence& reference, int kept) {
-  const int freedom = reference.kept() + kept - 2;
-  if (reference.never > 0 || kept < 1 || reference.kept() < 1 || freedom < 1)
+double fewest_epochs(const Convergence& reference, int runs_used) {
+  const int freedom = reference.runs_used() + runs_used - 2;
+  if (reference.never > 0 || runs_used < 1 || reference.runs_used() < 1 || freedom < 1)
     return std::numeric_limits<double>::quiet_NaN();
   const double t = student_t_quantile(1 - kRcpAlpha, freedom);
-  return std::max(0.0, reference.mean - t * reference.deviation * std::sqrt(1.0 / reference.kept() + 1.0 / kept));
+  return std::max(0.0,
+                  reference.mean - t * reference.deviation * std::sqrt(1.0 / reference.runs_used() + 1.0 / runs_used));
 }
 
 }  // namespace strata::stats

@@ -20,16 +20,16 @@ struct Convergence {
   double mean = 0;          // without the fastest and the slowest run; infinite: more than one never did
   double deviation = 0;     // population's, of all runs; infinite: one never did
 
-  int kept() const { return runs - 2; }
+  int runs_used() const { return runs - 2; }
   bool converges() const { return never <= 1; }  // as the rule has it
 };
 
 // `epochs`: of each run, infinite where it did not reach the target; at least three.
 Convergence convergence(std::vector<double> epochs);
 
-// The smallest mean of `kept` runs that is not faster than the reference, by a one-sided t test at 5% of two samples
-// that both have its deviation: m - t(.95, df) s sqrt(1/n + 1/kept), df = n + kept - 2, n the runs that its mean has;
-// 0 at least. NaN: there is none, since a run of the reference never reached the target, or df is 0.
-double fewest_epochs(const Convergence& reference, int kept);
+// The smallest mean of m = `runs_used` runs that is not faster than the reference, by a one-sided t test at 5% of two
+// samples that both have its deviation: mean - t(.95, df) s sqrt(1/n + 1/m), df = n + m - 2, n the runs that its mean
+// has; 0 at least. NaN: there is none, since a run of the reference never reached the target, or df is 0.
+double fewest_epochs(const Convergence& reference, int runs_used);
 
 }  // namespace strata::stats

@@ -91,17 +91,17 @@ double robust_sd(std::span<const double> sample) {
 
 TrimmedMean trimmed_mean(std::span<const double> sample) {
   const std::vector<double> values = sorted(sample);
-  const std::size_t n = values.size(), cut = n / 5, kept = n - 2 * cut;
-  if (n == 0) return {.value = nan, .standard_error = nan, .count = 0, .kept = 0};
+  const std::size_t n = values.size(), cut = n / 5, used = n - 2 * cut;
+  if (n == 0) return {.value = nan, .standard_error = nan, .count = 0, .used = 0};
   double sum = 0, winsorised_sum = 0, squares = 0;
   const auto winsorised = [&](std::size_t i) { return values[std::clamp(i, cut, n - cut - 1)]; };
   for (std::size_t i = cut; i < n - cut; ++i) sum += values[i];
   for (std::size_t i = 0; i < n; ++i) winsorised_sum += winsorised(i);
   const double centre = winsorised_sum / static_cast<double>(n);
   for (std::size_t i = 0; i < n; ++i) squares += (winsorised(i) - centre) * (winsorised(i) - centre);
-  const double h = static_cast<double>(kept);
+  const double h = static_cast<double>(used);
   return {
-      .value = sum / h, .standard_error = n < 2 ? nan : std::sqrt(squares / (h * (h - 1))), .count = n, .kept = kept};
+      .value = sum / h, .standard_error = n < 2 ? nan : std::sqrt(squares / (h * (h - 1))), .count = n, .used = used};
 }
 
 Summary summarise(std::span<const double> sample) {

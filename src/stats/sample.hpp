@@ -20,11 +20,11 @@ double median(std::span<const double> sample);
 // 1.4826 times the median absolute deviation: the standard deviation, if the sample is normal. NaN for an empty sample.
 double robust_sd(std::span<const double> sample);
 
-// 20% trimmed mean with the winsorised standard error (Yuen 1974). `kept`: values left after trimming; df = kept - 1.
+// 20% trimmed mean with the winsorised standard error (Yuen 1974). `used`: values left after trimming; df = used - 1.
 struct TrimmedMean {
   double value;           // NaN for an empty sample
   double standard_error;  // NaN for fewer than two values
-  std::size_t count, kept;
+  std::size_t count, used;
 };
 TrimmedMean trimmed_mean(std::span<const double> sample);
 

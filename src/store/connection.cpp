@@ -231,18 +231,18 @@ Result<void> Connection::check_schema() {
 }
 
 Result<Connection> Connection::to_write(const fs::path& path) {
-  Connection made(path);
-  STRATA_TRY(made.open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  Connection connection(path);
+  STRATA_TRY(connection.open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   int reserved = kSumBytes;
-  sqlite3_file_control(made.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  sqlite3_file_control(connection.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
-  if (auto set = made.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
-                              "cannot set it up");
+  if (auto set = connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+                                    "cannot set it up");
       !set)
     return tl::unexpected(set.error());
-  STRATA_TRY(made.migrate());
-  STRATA_TRY(made.check_schema());
-  return made;
+  STRATA_TRY(connection.migrate());
+  STRATA_TRY(connection.check_schema());
+  return connection;
 }
 
 // Where SQLite may not write beside the file: as it stands if there is no log, else from a copy of both, as a log can
@@ -262,24 +262,24 @@ Result<void> Connection::open_without_rights(const Error& why) {
 }
 
 Result<Connection> Connection::to_read(const fs::path& path) {
-  Connection made(path);
-  auto opened = made.open(path.string(), SQLITE_OPEN_READONLY);
-  auto schema = opened ? made.version() : Result<std::size_t>(tl::unexpected(opened.error()));
-  if (!schema && is_lack_of_rights(sqlite3_extended_errcode(made.handle()))) {
-    STRATA_TRY(made.open_without_rights(schema.error()));
-    schema = made.version();
+  Connection connection(path);
+  auto opened = connection.open(path.string(), SQLITE_OPEN_READONLY);
+  auto schema = opened ? connection.version() : Result<std::size_t>(tl::unexpected(opened.error()));
+  if (!schema && is_lack_of_rights(sqlite3_extended_errcode(connection.handle()))) {
+    STRATA_TRY(connection.open_without_rights(schema.error()));
+    schema = connection.version();
   }
   if (!schema) return tl::unexpected(schema.error());
-  if (*schema == 0) return made.damaged("it is no store, or an empty one");
+  if (*schema == 0) return connection.damaged("it is no store, or an empty one");
   if (*schema < kMigrations.size()) {  // brought up to date first, where it can be
-    made.handle_.reset();
+    connection.handle_.reset();
     STRATA_TRY(to_write(path));
     return to_read(path);
   }
-  if (!has_page_sums(made.handle())) return made.damaged("its pages have no checksums");
-  STRATA_TRY(made.check_schema());
-  sqlite3_progress_handler(made.handle(), kStepsPerLook, look_up_from_reading, made.watch_.get());
-  return made;
+  if (!has_page_sums(connection.handle())) return connection.damaged("its pages have no checksums");
+  STRATA_TRY(connection.check_schema());
+  sqlite3_progress_handler(connection.handle(), kStepsPerLook, look_up_from_reading, connection.watch_.get());
+  return connection;
 }
 
 }  // namespace strata::store

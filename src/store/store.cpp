@@ -181,19 +181,27 @@ Result<void> Store::add_warning(const std::string& run_id, const Warning& warnin
 }
 
 Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
-  const auto& asked = run_case.question;
-  const auto size = asked.image_size();
+  const auto& question = run_case.question;
+  const auto size = question.image_size();
   Statement put(handle(),
                 "INSERT OR IGNORE INTO cases(hash,id,model,mode,batch,height,width,inputs,precision,device,threads,"
                 "optimiser,loss,data,weights,seed,canonical) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run_case.key).bind(run_case.id).bind(asked.model).bind(std::string(name_of(asked.mode))).bind(asked.batch);
+  put.bind(run_case.key)
+      .bind(run_case.id)
+      .bind(question.model)
+      .bind(std::string(name_of(question.mode)))
+      .bind(question.batch);
   put.bind(size ? std::optional(size->first) : std::nullopt).bind(size ? std::optional(size->second) : std::nullopt);
-  put.bind(axis(asked, "input"))
-      .bind(std::string(name_of(asked.precision)))
-      .bind(std::string(name_of(asked.device)))
-      .bind(asked.threads);
-  put.bind(axis(asked, "optimiser")).bind(axis(asked, "loss")).bind(asked.data).bind(asked.weights).bind(asked.seed);
-  put.bind(to_json(asked));
+  put.bind(axis(question, "input"))
+      .bind(std::string(name_of(question.precision)))
+      .bind(std::string(name_of(question.device)))
+      .bind(question.threads);
+  put.bind(axis(question, "optimiser"))
+      .bind(axis(question, "loss"))
+      .bind(question.data)
+      .bind(question.weights)
+      .bind(question.seed);
+  put.bind(to_json(question));
   put.step();
   if (!put.ok()) return connection_.broken("cannot write a case");
   // A case that comes back keeps its place among the run's.

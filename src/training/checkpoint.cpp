@@ -43,17 +43,17 @@ Try<void> write_checkpoint(const fs::path& state, const fs::path& to) {
 
 }  // namespace
 
-std::optional<KeptState> last_state(const fs::path& folder, const std::string& level, int repeat) {
+std::optional<SavedState> last_state(const fs::path& folder, const std::string& level, int repeat) {
   const auto prefix = prefix_of(level, repeat);
   const auto about = outside::read_file(about_file(folder, prefix));
   if (!about || !about->is_object()) return std::nullopt;
-  KeptState kept;
-  kept.epochs = static_cast<int>(outside::number_or(*about, "epochs"));
-  kept.diverged = outside::flag_or(*about, "diverged", false);
-  kept.path = folder / fmt::format("{}-e{}.state", prefix, kept.epochs);
+  SavedState saved;
+  saved.epochs = static_cast<int>(outside::number_or(*about, "epochs"));
+  saved.diverged = outside::flag_or(*about, "diverged", false);
+  saved.path = folder / fmt::format("{}-e{}.state", prefix, saved.epochs);
   std::error_code ec;
-  if (kept.epochs < 1 || (!kept.diverged && !fs::is_regular_file(kept.path, ec))) return std::nullopt;
-  return kept;
+  if (saved.epochs < 1 || (!saved.diverged && !fs::is_regular_file(saved.path, ec))) return std::nullopt;
+  return saved;
 }
 
 Try<void> keep_epoch(const fs::path& folder, Learner& learner, int epochs, const EpochResult& result) {

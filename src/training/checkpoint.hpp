@@ -11,14 +11,14 @@
 
 namespace strata::training {
 
-struct KeptState {
+struct SavedState {
   std::filesystem::path path;
   int epochs = 0;  // that it has behind it
   bool diverged = false;
 };
 
 // Of a level and a repeat; nullopt: no epoch of it came to its end.
-std::optional<KeptState> last_state(const std::filesystem::path& folder, const std::string& level, int repeat);
+std::optional<SavedState> last_state(const std::filesystem::path& folder, const std::string& level, int repeat);
 
 // After epoch `epochs` (from 1): the state in place of the one before; `<level>-r<repeat>-last.safetensors`, and -best
 // where the test accuracy is the repeat's highest so far. Atomic, file by file.

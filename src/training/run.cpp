@@ -177,10 +177,10 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
   for (const auto i : group) {
     if (interrupted()) break;
     Participant& participant = point_.participants[i];
-    const auto kept = last_state(plan_.keep, participant.name(), repeat);
-    const int first = kept ? kept->epochs : 0;
+    const auto saved = last_state(plan_.keep, participant.name(), repeat);
+    const int first = saved ? saved->epochs : 0;
     epochs_done_[i] += first;
-    if (first >= epochs_ || (kept && kept->diverged)) continue;
+    if (first >= epochs_ || (saved && saved->diverged)) continue;
     point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, participant.name()),
                            -1);
     seats.push_back({.level = i,
@@ -189,8 +189,8 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
                      .first_epoch = first,
                      .out = false});
     const Start from =
-        kept ? Start{.state = kept->path, .step = steps_ * first, .seed = {}}
-             : Start{.state = initial_[static_cast<std::size_t>(repeat)], .step = 0, .seed = question().seed + repeat};
+        saved ? Start{.state = saved->path, .step = steps_ * first, .seed = {}}
+              : Start{.state = initial_[static_cast<std::size_t>(repeat)], .step = 0, .seed = question().seed + repeat};
     if (auto started = seats.back().learner.start(plan_.data.files, from, cpus); !started)
       leave(seats.back(), started.error());
     else
@@ -377,8 +377,8 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   const auto result = learner.end_epoch(train, test, question().batch);
   // The store first: a training that is killed before its state is kept learns the epoch again, and replaces it.
   STRATA_TRY(store_epoch(participant, repeat, epoch, result));
-  if (auto kept = keep_epoch(plan_.keep, learner, epoch + 1, result); !kept) {
-    leave(seat, kept.error());
+  if (auto stored = keep_epoch(plan_.keep, learner, epoch + 1, result); !stored) {
+    leave(seat, stored.error());
     return {};
   }
   learner.rest();

@@ -18,7 +18,7 @@
 #include "common/interrupt.hpp"
 #include "worker/log_file.hpp"
 #include "worker/marked.hpp"
-#include "worker/warden.hpp"
+#include "worker/supervisor.hpp"
 
 namespace strata::worker {
 namespace {
@@ -52,29 +52,29 @@ ssize_t write_quietly(int descriptor, const char* bytes, std::size_t count) {
 
 }  // namespace
 
-Patience::Patience(std::chrono::milliseconds limit)
-    : Patience(limit, std::max<std::chrono::milliseconds>(limit, least_grace)) {}
+ActiveTimeout::ActiveTimeout(std::chrono::milliseconds limit)
+    : ActiveTimeout(limit, std::max<std::chrono::milliseconds>(limit, least_grace)) {}
 
-Patience::Patience(std::chrono::milliseconds limit, std::chrono::milliseconds grace)
+ActiveTimeout::ActiveTimeout(std::chrono::milliseconds limit, std::chrono::milliseconds grace)
     : last_(Clock::now()), left_(limit), grace_(grace) {}
 
-std::chrono::milliseconds Patience::tick() const {
+std::chrono::milliseconds ActiveTimeout::tick() const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(left_);
   return std::clamp<std::chrono::milliseconds>(left, 0ms, longest_tick);
 }
 
-void Patience::charge(bool stood_still) {
+void ActiveTimeout::charge(bool stopped) {
   const auto now = Clock::now();
   // Far more than a tick between two looks: this process itself was stopped, and the child must not pay for it.
-  (stood_still ? grace_ : left_) -= std::min<std::chrono::nanoseconds>(now - last_, 2 * longest_tick);
+  (stopped ? grace_ : left_) -= std::min<std::chrono::nanoseconds>(now - last_, 2 * longest_tick);
   last_ = now;
 }
 
-bool Patience::over() const {
-  return left_ <= 0ns || stood_still();
+bool ActiveTimeout::expired() const {
+  return left_ <= 0ns || grace_used_up();
 }
 
-bool Patience::stood_still() const {
+bool ActiveTimeout::grace_used_up() const {
   return grace_ <= 0ns;
 }
 
@@ -105,7 +105,7 @@ void Process::close_input() {
   }
 }
 
-bool Process::stood_still() const {
+bool Process::is_stopped() const {
   std::ifstream stat(fmt::format("/proc/{}/stat", pid_));
   std::string text;
   std::getline(stat, text);
@@ -147,7 +147,7 @@ void Process::kill_and_reap() {
   while (!exited_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   check_exit();
-  warden::release(pid_);
+  supervisor::release(pid_);
   int status = 0;
   rusage used = {};
   while (::wait4(pid_, &status, 0, &used) < 0 && errno == EINTR) {
@@ -192,15 +192,15 @@ std::optional<std::string> Process::take_line() {
   return line;
 }
 
-// Sleeps until `descriptor` has `events` (ready), the child ended, an interrupt came or patience is over.
+// Sleeps until `descriptor` has `events` (ready), the child ended, an interrupt came or the timeout has expired.
 // A negative descriptor waits for the end alone.
-Wait Process::wait_any(int descriptor, short events, Patience& patience) {
+Wait Process::wait_any(int descriptor, short events, ActiveTimeout& active_timeout) {
   for (;;) {
     if (interrupted().load()) {
       return Wait::interrupted;
     }
     std::array<pollfd, 3> waits = {{{descriptor, events, 0}, {pidfd_, POLLIN, 0}, {interrupt_descriptor(), POLLIN, 0}}};
-    auto tick = patience.tick();
+    auto tick = active_timeout.tick();
     if (pidfd_ < 0) {
       tick = std::min<std::chrono::milliseconds>(tick, 20ms);  // a kernel without pidfd
     }
@@ -211,20 +211,20 @@ Wait Process::wait_any(int descriptor, short events, Patience& patience) {
     }
     shorten_log(log_);
     if (waits[0].revents != 0) {
-      patience.charge(false);  // an answer that comes byte by byte has no more time than another
-      return patience.over() ? Wait::timed_out : Wait::ready;
+      active_timeout.charge(false);  // an answer that comes byte by byte has no more time than another
+      return active_timeout.expired() ? Wait::timed_out : Wait::ready;
     }
     if ((pidfd_ < 0 || waits[1].revents != 0) && check_exit()) {
       return Wait::ended;
     }
-    patience.charge(stood_still());
-    if (patience.over()) {
+    active_timeout.charge(is_stopped());
+    if (active_timeout.expired()) {
       return Wait::timed_out;
     }
   }
 }
 
-Wait Process::write_all(std::string_view bytes, Patience& patience) {
+Wait Process::write_all(std::string_view bytes, ActiveTimeout& active_timeout) {
   while (!bytes.empty()) {
     if (input_ < 0) {
       return Wait::ended;
@@ -233,7 +233,7 @@ Wait Process::write_all(std::string_view bytes, Patience& patience) {
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
-      const Wait wait = wait_any(input_, POLLOUT, patience);
+      const Wait wait = wait_any(input_, POLLOUT, active_timeout);
       if (wait != Wait::ready) {
         return wait;
       }
@@ -244,11 +244,11 @@ Wait Process::write_all(std::string_view bytes, Patience& patience) {
   return Wait::ready;
 }
 
-Wait Process::wait_output(Patience& patience) {
+Wait Process::wait_output(ActiveTimeout& active_timeout) {
   if (output_ < 0) {
     return Wait::ready;
   }
-  const Wait wait = wait_any(output_, POLLIN, patience);
+  const Wait wait = wait_any(output_, POLLIN, active_timeout);
   if (wait == Wait::ready || wait == Wait::ended) {
     const std::size_t before = buffer_.size();
     read_available();
@@ -259,8 +259,8 @@ Wait Process::wait_output(Patience& patience) {
   return wait;
 }
 
-Wait Process::wait_end(Patience& patience) {
-  return check_exit() ? Wait::ended : wait_any(-1, 0, patience);
+Wait Process::wait_end(ActiveTimeout& active_timeout) {
+  return check_exit() ? Wait::ended : wait_any(-1, 0, active_timeout);
 }
 
 std::string Process::log_tail(std::size_t lines) const {

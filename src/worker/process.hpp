@@ -14,16 +14,16 @@
 
 namespace strata::worker {
 
-// A time-out. It does not run while this process stands still (Ctrl-Z), and while the child does (a debugger, SIGSTOP
-// from somebody else) only `grace` is waited in all.
-class Patience {
+// A timeout that is paused while this process is stopped (Ctrl-Z). While the child is (a debugger, SIGSTOP from
+// somebody else), only `grace` is waited in all.
+class ActiveTimeout {
  public:
-  explicit Patience(std::chrono::milliseconds limit);  // grace: the limit, but at least 5 s
-  Patience(std::chrono::milliseconds limit, std::chrono::milliseconds grace);
+  explicit ActiveTimeout(std::chrono::milliseconds limit);  // grace: the limit, but at least 5 s
+  ActiveTimeout(std::chrono::milliseconds limit, std::chrono::milliseconds grace);
   std::chrono::milliseconds tick() const;  // how long to sleep at most before asking again
-  void charge(bool stood_still);           // counts the time since the last call
-  bool over() const;
-  bool stood_still() const;  // the grace is used up
+  void charge(bool stopped);               // counts the time since the last call
+  bool expired() const;
+  bool grace_used_up() const;
 
  private:
   std::chrono::steady_clock::time_point last_;
@@ -40,10 +40,11 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  Wait write_all(std::string_view bytes, Patience& patience);  // ended: nobody reads any more
-  Wait wait_output(Patience& patience);  // ready: bytes came, or the output was closed (then output_closed())
-  Wait wait_end(Patience& patience);     // ended: exited() has a value
-  bool poll_output();                    // takes what is there now; true if anything is buffered
+  Wait write_all(std::string_view bytes, ActiveTimeout& active_timeout);  // ended: nobody reads any more
+  Wait wait_output(
+      ActiveTimeout& active_timeout);            // ready: bytes came, or the output was closed (then output_closed())
+  Wait wait_end(ActiveTimeout& active_timeout);  // ended: exited() has a value
+  bool poll_output();                            // takes what is there now; true if anything is buffered
 
   std::optional<std::string> take_line();  // without its newline; nullopt: no whole line yet
   std::string_view pending() const { return std::string_view(buffer_).substr(taken_); }  // what was read and not taken
@@ -51,7 +52,7 @@ class Process {
   void close_input();
 
   void signal_group(int number) const;
-  bool stood_still() const;  // the child is stopped or traced
+  bool is_stopped() const;  // the child is stopped or traced
   void kill_and_reap();
   const std::optional<Exited>& exited() const { return exited_; }
   pid_t pid() const { return pid_; }
@@ -62,7 +63,7 @@ class Process {
 
  private:
   Process() = default;
-  Wait wait_any(int descriptor, short events, Patience& patience);
+  Wait wait_any(int descriptor, short events, ActiveTimeout& active_timeout);
   void read_available();
   bool check_exit();
 

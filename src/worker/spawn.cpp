@@ -22,7 +22,7 @@
 #include "common/confine.hpp"
 #include "worker/marked.hpp"
 #include "worker/process.hpp"
-#include "worker/warden.hpp"
+#include "worker/supervisor.hpp"
 
 namespace strata::worker {
 namespace {
@@ -40,6 +40,7 @@ class Descriptor {
     }
   }
   Descriptor(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept { std::swap(number_, other.number_); }
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
@@ -124,7 +125,7 @@ void prepare_environment(const Launch& launch, const std::string& mark, Prepared
   if (::getppid() != prepared.driver) {
     ::_exit(127);  // the driver died before the line above
   }
-  warden::guard(::getpid());
+  supervisor::guard(::getpid());
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
   for (int number = 1; number < 32; ++number) {
@@ -205,6 +206,49 @@ tl::expected<Prepared, Failure> prepare(const Launch& launch, const std::string&
   return prepared;
 }
 
+// What a process is started with; each end closes itself.
+struct Ends {
+  Descriptor input_read, input_write, output_read, output_write, report_read, report_write, log, rules;
+};
+
+tl::expected<Ends, Failure> open_ends(const Launch& launch, const std::string& path, bool with_input) {
+  Ends ends;
+  if (launch.writable || !launch.hidden.empty()) {
+    auto confinement = make_confinement({.writable = launch.writable, .hidden = launch.hidden});
+    if (!confinement) {
+      return tl::unexpected(cannot_start(State::failed, confinement.error().what, confinement.error().hint));
+    }
+    ends.rules = Descriptor(*confinement);
+  }
+  ends.log = Descriptor(::open(launch.log_path.empty() ? "/dev/null" : launch.log_path.c_str(),
+                               O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  if (ends.log.get() < 0) {
+    return tl::unexpected(
+        cannot_start(State::failed, fmt::format("cannot write the log {}: {}", launch.log_path, std::strerror(errno)),
+                     "check the folder, its permissions and the disk's space"));
+  }
+  if (with_input) {
+    make_pipe(ends.input_read, ends.input_write);
+  } else {
+    ends.input_read = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  if (!make_pipe(ends.output_read, ends.output_write) || !make_pipe(ends.report_read, ends.report_write) ||
+      ends.input_read.get() < 0) {
+    return tl::unexpected(cannot_start(State::failed, fmt::format("no pipe for {}: {}", path, std::strerror(errno)),
+                                       "too many open files? see ulimit -n"));
+  }
+  return ends;
+}
+
+// The error number of an exec that failed; 0: the program runs. Waits for either.
+int exec_error(const Descriptor& report) {
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = ::read(report.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  return got == static_cast<ssize_t>(sizeof error) ? error : 0;
+}
+
 }  // namespace
 
 tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& launch, bool with_input) {
@@ -213,38 +257,16 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   if (!prepared) {
     return tl::unexpected(prepared.error());
   }
-  Descriptor input_read, input_write, output_read, output_write, report_read, report_write;
-  Descriptor log, rules;
-  if (launch.writable || !launch.hidden.empty()) {
-    auto made = make_confinement({.writable = launch.writable, .hidden = launch.hidden});
-    if (!made) {
-      return tl::unexpected(cannot_start(State::failed, made.error().what, made.error().hint));
-    }
-    rules = Descriptor(*made);
-    prepared->rules = rules.get();
+  auto ends = open_ends(launch, prepared->path, with_input);
+  if (!ends) {
+    return tl::unexpected(ends.error());
   }
-  log = Descriptor(::open(launch.log_path.empty() ? "/dev/null" : launch.log_path.c_str(),
-                          O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
-  if (log.get() < 0) {
-    return tl::unexpected(
-        cannot_start(State::failed, fmt::format("cannot write the log {}: {}", launch.log_path, std::strerror(errno)),
-                     "check the folder, its permissions and the disk's space"));
-  }
-  if (with_input) {
-    make_pipe(input_read, input_write);
-  } else {
-    input_read = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  }
-  if (!make_pipe(output_read, output_write) || !make_pipe(report_read, report_write) || input_read.get() < 0) {
-    return tl::unexpected(cannot_start(State::failed,
-                                       fmt::format("no pipe for {}: {}", prepared->path, std::strerror(errno)),
-                                       "too many open files? see ulimit -n"));
-  }
-  prepared->input = input_read.get();
-  prepared->output = output_write.get();
-  prepared->log = log.get();
-  prepared->report = report_write.get();
-  warden::ensure();
+  prepared->rules = ends->rules.get();
+  prepared->input = ends->input_read.get();
+  prepared->output = ends->output_write.get();
+  prepared->log = ends->log.get();
+  prepared->report = ends->report_write.get();
+  supervisor::ensure();
   const pid_t child = ::fork();
   if (child == 0) {
     become(*prepared);
@@ -259,18 +281,14 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   process->pid_ = child;
   process->log_path_ = launch.log_path;
   process->mark_ = mark;
-  process->log_ = log.release();
+  process->log_ = ends->log.release();
   process->data_limit_ = launch.data_limit_bytes;
-  report_write = Descriptor();  // closed here, so that the read below ends at exec
-  int error = 0;
-  ssize_t got = 0;
-  while ((got = ::read(report_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
-  }
-  if (got == static_cast<ssize_t>(sizeof error)) {
+  ends->report_write = Descriptor();  // closed here, so that the read below ends at exec
+  if (const int error = exec_error(ends->report_read); error != 0) {
     return tl::unexpected(explain(prepared->path, error));
   }
-  process->input_ = input_write.release();
-  process->output_ = output_read.release();
+  process->input_ = ends->input_write.release();
+  process->output_ = ends->output_read.release();
   if (process->input_ >= 0) {
     ::fcntl(process->input_, F_SETFL, O_NONBLOCK);
   }

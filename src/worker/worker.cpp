@@ -70,8 +70,9 @@ Failure Worker::broken(State state, std::string what, std::string hint) {
   return *failure_;
 }
 
-Failure Worker::timed_out(std::string_view what, std::chrono::milliseconds timeout, const Patience& patience) {
-  if (patience.stood_still())
+Failure Worker::timed_out(std::string_view what, std::chrono::milliseconds timeout,
+                          const ActiveTimeout& active_timeout) {
+  if (active_timeout.grace_used_up())
     return broken(
         State::timeout,
         fmt::format("{}: the worker was stopped by a signal (SIGSTOP) that is not strata's and was not continued",
@@ -99,8 +100,8 @@ bool Worker::ran_out_of_memory(const Exited& exited) const {
 
 // The process is gone, or is about to be: says how.
 Failure Worker::died() {
-  Patience patience(farewell, farewell);
-  if (process_->wait_end(patience) != Wait::ended) {
+  ActiveTimeout active_timeout(farewell, farewell);
+  if (process_->wait_end(active_timeout) != Wait::ended) {
     return broken(State::failed, "the worker closed its output but lives on",
                   "only `bye` or the end of its input may end the stream (docs/protocol.md, rule 4)");
   }
@@ -132,10 +133,10 @@ tl::expected<std::string, Failure> Worker::send_line(std::string_view line, std:
     return tl::unexpected(*failure_);
   }
   resume();
-  Patience patience(timeout);
+  ActiveTimeout active_timeout(timeout);
   std::string bytes(line);
   bytes += '\n';
-  switch (process_->write_all(bytes, patience)) {
+  switch (process_->write_all(bytes, active_timeout)) {
     case Wait::ready:
       return std::string();
     case Wait::ended:
@@ -145,23 +146,23 @@ tl::expected<std::string, Failure> Worker::send_line(std::string_view line, std:
     case Wait::timed_out:
       break;
   }
-  return tl::unexpected(timed_out("the worker did not read a request", timeout, patience));
+  return tl::unexpected(timed_out("the worker did not read a request", timeout, active_timeout));
 }
 
 tl::expected<std::string, Failure> Worker::receive_line(std::chrono::milliseconds timeout) {
   if (failure_) {
     return tl::unexpected(*failure_);
   }
-  Patience patience(timeout);
-  return next_line(patience, timeout);
+  ActiveTimeout active_timeout(timeout);
+  return next_line(active_timeout, timeout);
 }
 
 tl::expected<std::string, Failure> Worker::receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
                                                           const ProgressSeen& on_progress) {
-  Patience patience(timeout);
+  ActiveTimeout active_timeout(timeout);
   std::string doing;
   for (int extensions = 0;;) {
-    auto line = next_line(patience, timeout);
+    auto line = next_line(active_timeout, timeout);
     auto progress = line ? progress_in(*line, id) : std::nullopt;
     if (!progress) {
       return line;
@@ -174,13 +175,13 @@ tl::expected<std::string, Failure> Worker::receive_answer(std::int64_t id, std::
       on_progress(doing);
     }
     if (extensions++ < most_extensions) {
-      patience = Patience(timeout);
+      active_timeout = ActiveTimeout(timeout);
     }
   }
 }
 
-// `timeout`: what the patience was at first, for the sentence.
-tl::expected<std::string, Failure> Worker::next_line(Patience& patience, std::chrono::milliseconds timeout) {
+// `timeout`: what it was at first, for the sentence.
+tl::expected<std::string, Failure> Worker::next_line(ActiveTimeout& active_timeout, std::chrono::milliseconds timeout) {
   for (;;) {
     if (auto line = process_->take_line()) {
       return *line;
@@ -193,7 +194,7 @@ tl::expected<std::string, Failure> Worker::next_line(Patience& patience, std::ch
     if (process_->output_closed()) {
       return tl::unexpected(died());
     }
-    switch (process_->wait_output(patience)) {
+    switch (process_->wait_output(active_timeout)) {
       case Wait::ready:
         break;
       case Wait::ended:
@@ -201,7 +202,7 @@ tl::expected<std::string, Failure> Worker::next_line(Patience& patience, std::ch
       case Wait::interrupted:
         return tl::unexpected(broken(State::failed, "interrupted", ""));
       case Wait::timed_out:
-        return tl::unexpected(timed_out("no answer", timeout, patience));
+        return tl::unexpected(timed_out("no answer", timeout, active_timeout));
     }
   }
 }
@@ -255,8 +256,8 @@ void Worker::close_input() {
 }
 
 std::optional<Exited> Worker::wait_exit(std::chrono::milliseconds timeout) {
-  Patience patience(timeout);
-  process_->wait_end(patience);
+  ActiveTimeout active_timeout(timeout);
+  process_->wait_end(active_timeout);
   return process_->exited();
 }
 
@@ -320,11 +321,11 @@ std::string Worker::log_tail(std::size_t lines) const {
 void Worker::end() {
   if (!failure_ && !interrupted().load()) {
     resume();
-    Patience patience(farewell, farewell);
+    ActiveTimeout active_timeout(farewell, farewell);
     const std::string line = Json{{"id", next_id_++}, {"op", "bye"}}.dump() + "\n";
-    if (process_->write_all(line, patience) == Wait::ready) {
+    if (process_->write_all(line, active_timeout) == Wait::ready) {
       process_->close_input();
-      process_->wait_end(patience);
+      process_->wait_end(active_timeout);
     }
   }
   process_->kill_and_reap();
@@ -341,11 +342,11 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
     return tl::unexpected(spawned.error());
   }
   Process& process = **spawned;
-  Patience patience(timeout);
+  ActiveTimeout active_timeout(timeout);
   Finished finished;
   Wait wait = Wait::ready;
   while (wait == Wait::ready) {
-    wait = process.output_closed() ? process.wait_end(patience) : process.wait_output(patience);
+    wait = process.output_closed() ? process.wait_end(active_timeout) : process.wait_output(active_timeout);
     for (auto line = process.take_line(); line && !interrupted().load(); line = process.take_line()) {
       finished.stdout_text += *line + "\n";
       if (on_line) {

@@ -55,7 +55,7 @@ std::string describe(const Exited& exited);
 // Sees what a worker says that it is doing before it answers (docs/protocol.md, rule 1).
 using ProgressSeen = std::function<void(const std::string&)>;
 
-class Patience;
+class ActiveTimeout;
 class Process;  // pipes, pidfd and process group; src/worker/process.hpp
 
 class Worker {
@@ -92,9 +92,9 @@ class Worker {
   explicit Worker(std::unique_ptr<Process> process);
   Failure broken(State state, std::string what, std::string hint);
   Failure died();
-  Failure timed_out(std::string_view what, std::chrono::milliseconds timeout, const Patience& patience);
+  Failure timed_out(std::string_view what, std::chrono::milliseconds timeout, const ActiveTimeout& active_timeout);
   bool ran_out_of_memory(const Exited& exited) const;
-  tl::expected<std::string, Failure> next_line(Patience& patience, std::chrono::milliseconds timeout);
+  tl::expected<std::string, Failure> next_line(ActiveTimeout& active_timeout, std::chrono::milliseconds timeout);
   tl::expected<std::string, Failure> receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
                                                     const ProgressSeen& on_progress);
   tl::expected<Json, Failure> read_answer(const std::string& line, std::int64_t id, std::string_view op);

@@ -30,6 +30,6 @@ def executable(path: pathlib.Path, text: str) -> pathlib.Path:
     return path
 
 
-def asked(root: pathlib.Path) -> list[str]:
+def installer_calls(root: pathlib.Path) -> list[str]:
     """What fakes in this folder were called with, a line each."""
     return (root / "asked").read_text().splitlines() if (root / "asked").exists() else []

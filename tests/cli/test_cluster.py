@@ -96,7 +96,7 @@ def test_a_shard_that_was_cut_off_is_gone_on_with(grid_program):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--shard", "0/2"], ["allowed: 1/2 to 2/2"]),
         (["--shard", "two"], ["as 2/8"]),
@@ -108,9 +108,9 @@ def test_a_shard_that_was_cut_off_is_gone_on_with(grid_program):
         (["--on", "slurm", "--nodes", "0"], ["--nodes 0: allowed: 1 to"]),
     ],
 )
-def test_what_cannot_be_split_is_refused(grid_program, words, said):
+def test_what_cannot_be_split_is_refused(grid_program, words, message):
     done = grid_program.run("sweep", *GRID, *words, "--store", str(grid_program.store))
-    assert done.returncode == 2 and all(one in done.stderr for one in said), done.stderr
+    assert done.returncode == 2 and all(one in done.stderr for one in message), done.stderr
     assert not grid_program.store.exists()
 
 
@@ -153,13 +153,14 @@ def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_a
         and "nothing to send: all shards are done or under way" in nothing.stdout
     )
     slurm.wait()
-    told = grid_program.run("status", "shared folder")
-    assert told.returncode == 1 and "2 of 3 shards done, 1 failed; 3 of 4 points" in told.stdout, (
-        told.stdout
-    )
+    status_words = grid_program.run("status", "shared folder")
     assert (
-        "no such file on this node" in told.stdout
-        and "shard 2 is sent again by the same command" in told.stdout
+        status_words.returncode == 1
+        and "2 of 3 shards done, 1 failed; 3 of 4 points" in status_words.stdout
+    ), status_words.stdout
+    assert (
+        "no such file on this node" in status_words.stdout
+        and "shard 2 is sent again by the same command" in status_words.stdout
     )
     early = grid_program.run(
         "status", "shared folder", "--merge", "--store", str(grid_program.store)
@@ -203,14 +204,14 @@ def test_a_node_that_vanishes_costs_the_point_that_it_was_at_and_nothing_else(gr
     slurm.wait()
     assert states(grid_program) == ["node failure", "finished"]
     store = grid_program.folder / "shared folder" / "shard-1.db"
-    kept = status(grid_program)["shards"][0]
-    assert kept["done"] == 1 and kept["of"] == 2
+    shard = status(grid_program)["shards"][0]
+    assert shard["done"] == 1 and shard["of"] == 2
     assert send(grid_program).stdout.startswith("job 102: 1 of 2 shards")
     slurm.wait()
     assert states(grid_program) == ["finished", "finished"]
-    assert ask(store, "SELECT run_id FROM runs") == [(kept["run"],)], "it went on with its run"
+    assert ask(store, "SELECT run_id FROM runs") == [(shard["run"],)], "it went on with its run"
     assert ask(store, "SELECT count(*), sum(finished) FROM run_cases") == [(2, 2)]
-    assert "continuing run " + kept["run"] in (
+    assert "continuing run " + shard["run"] in (
         grid_program.folder / "shared folder" / "shard-1.log"
     ).read_text(encoding="utf-8")
 
@@ -223,8 +224,10 @@ def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(gr
     assert states(grid_program) == ["timed out", "failed"]
     slurm.forget()
     assert states(grid_program) == ["timed out", "lost"]
-    told = grid_program.run("status", "shared folder")
-    assert told.returncode == 1 and "shards 1-2 are sent again" in told.stdout, told.stdout
+    status_words = grid_program.run("status", "shared folder")
+    assert status_words.returncode == 1 and "shards 1-2 are sent again" in status_words.stdout, (
+        status_words.stdout
+    )
     elsewhere = grid_program.run("status", "shared folder", PATH="/nowhere")
     assert (
         elsewhere.returncode == 1
@@ -264,8 +267,8 @@ def test_what_slurm_refuses_is_shown_and_nothing_is_kept_as_sent(grid_program, s
         and "sbatch refuses the job" in done.stderr
         and "invalid partition specified: long" in done.stderr
     )
-    told = grid_program.run("status", "shared folder")
-    assert told.returncode == 2 and "nothing was sent" in told.stderr
+    status_words = grid_program.run("status", "shared folder")
+    assert status_words.returncode == 2 and "nothing was sent" in status_words.stderr
 
 
 def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(grid_program, slurm):
@@ -392,9 +395,9 @@ def test_repeats_of_a_training_are_sent_with_one_seed_for_all(training, tmp_path
     )
     assert "--on" not in script and "STRATA_WORKER" not in script
     fake.wait()
-    told = training.run("status", "f")
+    status_words = training.run("status", "f")
     assert (
-        told.returncode == 1
-        and "0 of 3 repeats" in told.stdout
-        and "shards 1-2 are sent again" in told.stdout
+        status_words.returncode == 1
+        and "0 of 3 repeats" in status_words.stdout
+        and "shards 1-2 are sent again" in status_words.stdout
     )

@@ -113,13 +113,13 @@ def test_the_progress_of_a_restart_shows_that_restarts_numbers(strata):
     strata.level("steady", rank=1)
     strata.level("moody", rank=2, **samples(1_000_000, restart=0.4))
     done, result = strata.compare("steady", "moody", restarts=3)
-    said = re.findall(r"restart (\d) of 3:.* moody ([0-9.]+) ms", done.stderr)
+    message = re.findall(r"restart (\d) of 3:.* moody ([0-9.]+) ms", done.stderr)
     blocks = rows_of(result)["moody"]["blocks"]
     seen = [
         statistics.median(block["median_ms"] for block in blocks if block["restart"] == restart)
         for restart in range(3)
     ]
-    assert [float(ms) for _, ms in said] == [pytest.approx(ms, rel=0.02) for ms in seen] and max(
+    assert [float(ms) for _, ms in message] == [pytest.approx(ms, rel=0.02) for ms in seen] and max(
         seen
     ) > 1.1 * min(seen)
 

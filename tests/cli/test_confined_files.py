@@ -85,9 +85,9 @@ def test_a_worker_of_the_users_own_module_writes_where_the_user_may(strata):
 
 def test_strata_says_before_a_model_file_runs_what_it_could_do(strata, script):
     attempt(strata)
-    said = compare(strata, str(script), "--input", "4x16").stderr
-    assert "net.pt is a program" in said and "use only files whose origin you trust" in said
-    assert ("is confined" in said) == (landlock() >= 1)
+    message = compare(strata, str(script), "--input", "4x16").stderr
+    assert "net.pt is a program" in message and "use only files whose origin you trust" in message
+    assert ("is confined" in message) == (landlock() >= 1)
     assert "is a program" not in compare(strata, MODEL).stderr
 
 

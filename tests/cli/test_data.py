@@ -386,10 +386,10 @@ def test_images_of_a_set_are_the_inputs_of_a_comparison(own, tmp_path, verb):
         )
     pictures = sorted(path.name for path in (tmp_path / "own cache" / "images").glob("*/mnist/*"))
     assert len(pictures) == 20 and pictures[0] == "000000.png"
-    for more, told in (
+    for more, message in (
         (("--dataset", "mnst"), "did you mean 'mnist'"),
         (("--dataset", "cifar10"), "cifar10"),
         (("--dataset", "mnist", "--synthetic"), "--synthetic and --dataset exclude"),
     ):
         refused = own.run(*words, *more)
-        assert refused.returncode in (2, 3) and told in refused.stderr, refused.stderr
+        assert refused.returncode in (2, 3) and message in refused.stderr, refused.stderr

@@ -24,7 +24,7 @@ class Server:
     """Serves files of a folder, parts of them too, and notes what was asked for."""
 
     def __init__(self, folder: Path) -> None:
-        asked = self.asked = []
+        requests = self.requests = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -32,7 +32,7 @@ class Server:
                 first = int(
                     (re.match(r"bytes=(\d+)-", self.headers.get("Range", "")) or [0, "0"])[1]
                 )
-                asked.append((path.name, first))
+                requests.append((path.name, first))
                 if not path.is_file():
                     self.send_error(404)
                     return
@@ -138,10 +138,12 @@ def test_a_set_is_fetched_goes_on_where_it_was_cut_and_is_not_fetched_twice(
     cut.write_bytes((REAL / "mnist" / "train-images-idx3-ubyte.gz").read_bytes()[:5_000_000])
     done = strata.run("data", "fetch", "mnist", "--from", server.url)
     assert done.returncode == 0 and "strata data verify mnist reads it" in done.stdout, done.stderr
-    assert ("train-images-idx3-ubyte.gz", 5_000_000) in server.asked and len(server.asked) == 4
+    assert ("train-images-idx3-ubyte.gz", 5_000_000) in server.requests and len(
+        server.requests
+    ) == 4
     assert (
         "already" in strata.run("data", "fetch", "mnist", "--from", server.url).stdout
-        and len(server.asked) == 4
+        and len(server.requests) == 4
     )
     done = strata.run("data", "verify", "mnist")
     assert done.returncode == 0 and "4 files have their publisher's checksum" in done.stdout, (

@@ -86,8 +86,8 @@ def test_the_tool_that_wraps_changes_no_word_and_nothing_that_is_wrapped(tmp_pat
     assert [part for part in after.split() if part != ">"] == [
         part for part in before.split() if part != ">"
     ]
-    kept = [line for line in after.splitlines() if len(line) > 100]
-    assert kept == [
+    long_lines = [line for line in after.splitlines() if len(line) > 100]
+    assert long_lines == [
         line for line in before.splitlines() if line in (f"# {word}", table, word, f"    {word}")
     ]
     assert not re.search(r"^- `code|^`?of one", after, re.MULTILINE), (

@@ -122,7 +122,7 @@ def test_without_the_option_there_is_nothing(strata):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["batch=32..1"], "the range is empty, 32 is above 1"),
         (["batch=1..1"], "one size"),
@@ -138,12 +138,12 @@ def test_without_the_option_there_is_nothing(strata):
         ),
     ],
 )
-def test_a_range_that_cannot_be_is_told_before_anything_runs(strata, words, said):
+def test_a_range_that_cannot_be_is_told_before_anything_runs(strata, words, message):
     strata.level("open", rank=1, json_fields=OPEN)
     done = strata.run(
         "compare", MODEL, "--levels", "open", "--store", str(strata.store), "--dynamic", *words
     )
-    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
 def test_lines_to_keep_are_counted_in_the_files_that_level_json_names(strata):

@@ -154,13 +154,13 @@ def test_inputs_that_do_not_fit_are_refused_before_any_level_starts(strata, text
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("spec", "words"),
     [
         ("no_such.py:score", "there is no such file"),
         ("score.py", "the file or the function is missing"),
         ("score.py:", "the file or the function is missing"),
     ],
 )
-def test_a_score_that_is_not_named_rightly_is_refused(strata, given, words):
-    done = strata.run("compare", MODEL, "--eval", given)
+def test_a_score_that_is_not_named_rightly_is_refused(strata, spec, words):
+    done = strata.run("compare", MODEL, "--eval", spec)
     assert done.returncode == 2 and words in done.stderr

@@ -140,14 +140,14 @@ def test_a_certificate_says_when_the_artefact_was_made_again_after_the_run(strat
     shipping_level(strata)
     strata.compare("right", "shipped", restarts=1)
     assert export(strata).returncode == 0
-    made = (
+    program = (
         Path(strata.environment["STRATA_CACHE"])
         / "artefacts"
         / artefact_of(strata)
         / "prepared.json"
     )
     # as if it had been removed and made once more
-    os.utime(made, (made.stat().st_mtime + 3600, made.stat().st_mtime + 3600))
+    os.utime(program, (program.stat().st_mtime + 3600, program.stat().st_mtime + 3600))
     done = export(strata, "--force")
     assert done.returncode == 0 and "made again" in done.stderr
     assert read(strata, "certificate.json")["same_files"] is False
@@ -231,8 +231,8 @@ def test_the_command_that_is_named_for_a_level_that_is_a_program_writes_it(strat
     command = next(line for line in done.stderr.splitlines() if "./strata generate " in line).split(
         "./strata ", 1
     )[1]
-    made = strata.run(*shlex.split(command))
-    assert made.returncode == 0, made.stderr
+    exported = strata.run(*shlex.split(command))
+    assert exported.returncode == 0, exported.stderr
     assert (strata.folder / "tiny_mlp-build-static" / "CMakeLists.txt").exists()
 
 

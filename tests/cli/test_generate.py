@@ -141,7 +141,7 @@ def test_the_program_refuses_tensors_of_another_type_shape_name_or_number_and_da
         ),
     )
     takes = "; the network takes F32 [" + ",".join(map(str, right.shape))
-    for changed, said in (
+    for changed, message in (
         ({"0_arg0": right.astype(np.float64)}, "'0/arg0' is F64"),
         ({"0_arg0": right[:, :, 1:]}, takes),
         ({"1_arg0": right[:0]}, takes),
@@ -154,7 +154,7 @@ def test_the_program_refuses_tensors_of_another_type_shape_name_or_number_and_da
         done = subprocess.run(
             [network, entries_of(program, tmp_path, **changed)], capture_output=True, text=True
         )
-        assert done.returncode == 1 and said in done.stderr and not done.stdout, (
+        assert done.returncode == 1 and message in done.stderr and not done.stdout, (
             changed.keys(),
             done.stdout,
             done.stderr,

@@ -151,7 +151,7 @@ def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_refere
     assert wrong.returncode == 1 and "nowhere.safetensors cannot be read" in wrong.stderr
     import numpy as np
 
-    for changed, said in (
+    for changed, message in (
         ({}, ""),
         (
             {"0_arg0": np.zeros((1, 2), np.float64)},
@@ -170,7 +170,9 @@ def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_refere
             capture_output=True,
             text=True,
         )
-        assert ran.returncode == (1 if said else 0) and said in ran.stderr, ran.stdout + ran.stderr
+        assert ran.returncode == (1 if message else 0) and message in ran.stderr, (
+            ran.stdout + ran.stderr
+        )
 
 
 @pytest.mark.parametrize("mode", [[], ["--train"]], ids=["infer", "train"])

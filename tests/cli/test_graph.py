@@ -203,8 +203,8 @@ def test_dumps_the_program_after_a_pass(place):
     layer = next(step for step in steps if "add" in [post["operation"] for post in step["posts"]])
     assert (
         layer["operation"] == "conv2d"
-        and layer["covers"][0] == layer["name"]
-        and any(name.startswith("batch_norm") for name in layer["covers"])
+        and layer["fused_nodes"][0] == layer["name"]
+        and any(name.startswith("batch_norm") for name in layer["fused_nodes"])
     )
     planned = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory")
     assert planned.returncode == 0, planned.stderr
@@ -294,7 +294,7 @@ def test_dumps_a_training_step_that_fits_a_memory_budget(place):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--memory-budget", "1MB"), "only the program of a training step is made to fit one"),
         (
@@ -346,9 +346,9 @@ def test_dumps_a_training_step_that_fits_a_memory_budget(place):
         (("--batch", "0"), "--batch 0: allowed: 1 to"),
     ],
 )
-def test_refuses_wrong_usage_before_anything_is_captured(place, arguments, said):
+def test_refuses_wrong_usage_before_anything_is_captured(place, arguments, message):
     done = place.run("graph", MODEL, *arguments)
-    assert done.returncode == 2 and said in done.stderr and not done.stdout
+    assert done.returncode == 2 and message in done.stderr and not done.stdout
 
 
 def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):

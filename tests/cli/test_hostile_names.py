@@ -201,15 +201,15 @@ def test_a_new_level_is_told_of_in_words_of_the_shell(strata):
     into.mkdir()
     done = strata.run("level", "new", "mine", "--language", "c++", "--into", str(into))
     assert done.returncode == 0, done.stderr
-    told = {
+    commands = {
         line.split(": ", 1)[0]: line.split(": ", 1)[1]
         for line in done.stdout.splitlines()
         if ": " in line
     }
-    assert shlex.split(told["check it"])[-1] == str(into / "mine")
+    assert shlex.split(commands["check it"])[-1] == str(into / "mine")
     assert (
-        str(into / "mine") in shlex.split(told["build it"])
-        and shlex.split(told["use it"])[0] == f"STRATA_LEVEL_PATH={into}"
+        str(into / "mine") in shlex.split(commands["build it"])
+        and shlex.split(commands["use it"])[0] == f"STRATA_LEVEL_PATH={into}"
     )
     assert [shlex.split(line)[1] for line in done.stdout.splitlines() if line.startswith("wrote ")]
     readme = (into / "mine" / "README.md").read_text()

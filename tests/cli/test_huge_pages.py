@@ -29,15 +29,17 @@ def test_only_the_variables_of_the_worker_differ(strata):
     strata.level(
         "first",
         rank=1,
-        told_settings=TOLD,
+        environment_settings=TOLD,
         json_fields={"variants": {"other": {"title": "another"}}},
     )
     done, rows = compare(
         strata, "first", "first@other", "first@hugepages", GLIBC_TUNABLES="glibc.malloc.arena_max=1"
     )
     assert done.returncode == 0, done.stderr
-    told = {name: [row["settings"][variable] for variable in TOLD] for name, row in rows.items()}
-    assert told == {
+    settings = {
+        name: [row["settings"][variable] for variable in TOLD] for name, row in rows.items()
+    }
+    assert settings == {
         "first": ["glibc.malloc.arena_max=1", "default"],
         "first@other": ["glibc.malloc.arena_max=1", "other"],
         "first@hugepages": ["glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1", "default"],

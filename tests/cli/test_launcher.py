@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import pytest
-from commands import ROOT, asked, executable, run
+from commands import ROOT, executable, installer_calls, run
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_hands_arguments_on_unchanged_from_a_path_with_spaces(tree, tmp_path):
 def test_sets_up_once_and_not_again_while_nothing_changes(tree):
     for _ in range(3):
         assert run([tree / "strata", "compare", "resnet50"]).returncode == 0
-    assert asked(tree) == ["levels||"]
+    assert installer_calls(tree) == ["levels||"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_sets_up_again_when_a_source_is_newer(tree, file):
     run([tree / "strata", "compare", "x"])
     touch_later(tree / file)
     run([tree / "strata", "compare", "x"])
-    assert len(asked(tree)) == 2
+    assert len(installer_calls(tree)) == 2
 
 
 def test_sets_up_again_when_a_source_was_deleted(tree):
@@ -105,7 +105,7 @@ def test_sets_up_again_when_a_source_was_deleted(tree):
     (tree / "src/cli/main.cpp").unlink()
     touch_later(tree / "src/cli")
     run([tree / "strata", "--version"])
-    assert len(asked(tree)) == 2
+    assert len(installer_calls(tree)) == 2
 
 
 def test_does_not_set_up_again_for_python_sources_or_their_caches(tree):
@@ -116,7 +116,7 @@ def test_does_not_set_up_again_for_python_sources_or_their_caches(tree):
     touch_later(tree / "src/capture/case.py")
     touch_later(tree / "levels/eager/level.py")
     run([tree / "strata", "compare", "x"])
-    assert len(asked(tree)) == 1
+    assert len(installer_calls(tree)) == 1
 
 
 @pytest.mark.parametrize("folder", [".venv/lib", "build/env-x"])
@@ -124,7 +124,7 @@ def test_sets_up_again_when_pytorch_or_the_level_binaries_are_gone(tree, folder)
     run([tree / "strata", "compare", "x"])
     shutil.rmtree(tree / folder)
     run([tree / "strata", "compare", "x"])
-    assert len(asked(tree)) == 2
+    assert len(installer_calls(tree)) == 2
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_sets_up_again_when_pytorch_or_the_level_binaries_are_gone(tree, folder)
 )
 def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
     run([tree / "strata", *arguments])
-    assert asked(tree) == ["program||"]
+    assert installer_calls(tree) == ["program||"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
 )
 def test_what_measures_asks_for_the_levels(tree, arguments):
     run([tree / "strata", *arguments])
-    assert asked(tree) == ["levels||"]
+    assert installer_calls(tree) == ["levels||"]
 
 
 LEVELS = {
@@ -216,7 +216,7 @@ def test_only_the_programs_of_the_levels_that_a_call_runs_are_built(
     tree_with_levels, arguments, programs
 ):
     assert run([tree_with_levels / "strata", *arguments]).returncode == 0
-    assert asked(tree_with_levels) == [f"levels||{programs}|" if programs else "levels||"]
+    assert installer_calls(tree_with_levels) == [f"levels||{programs}|" if programs else "levels||"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_level_that_an_earlier_call_did_without_is_built_when_a_call_runs_it(t
         assert (
             run([tree_with_levels / "strata", "compare", "x", "--levels", levels]).returncode == 0
         )
-    assert asked(tree_with_levels) == [
+    assert installer_calls(tree_with_levels) == [
         "levels||level_onednn|",
         "levels||level_onednn|level_libtorch|strata_generate_libtorch|",
     ]
@@ -253,7 +253,7 @@ def test_the_users_python_is_found_in_any_place_and_form(tree, tmp_path):
     ]
     for call, environment in calls:
         assert f"STRATA_PYTHON={python}" in run(call, cwd=tmp_path, **environment).stdout
-    assert asked(tree) == [f"levels|{python}|"]  # the second to fifth call found it done
+    assert installer_calls(tree) == [f"levels|{python}|"]  # the second to fifth call found it done
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_every_environment_is_set_up_with_the_programs_that_use_its_pytorch_and_
     for _ in range(2):  # the second finds all of it done
         result = run(call, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
-        assert sorted(asked(tree)) == [
+        assert sorted(installer_calls(tree)) == [
             f"levels|{old}|level_libtorch|strata_generate_libtorch|level_onednn|",
             f"levels|{new}|level_libtorch|strata_generate_libtorch|",
         ]
@@ -308,7 +308,7 @@ def test_strata_s_own_python_is_one_of_several(tree, two):
             f"new={two[1]}",
         ]
     )
-    assert asked(tree) == [f"levels|{two[1]}|", "levels||"]
+    assert installer_calls(tree) == [f"levels|{two[1]}|", "levels||"]
 
 
 @pytest.mark.parametrize(
@@ -327,12 +327,12 @@ def test_strata_s_own_python_is_one_of_several(tree, two):
 def test_environments_that_the_program_refuses_are_not_set_up(tree, two, words):
     words = [word.replace("NEW", str(two[1])).replace("OLD", str(two[0])) for word in words]
     run([tree / "strata", "compare", "x", *words])
-    assert asked(tree) == ["program||"]
+    assert installer_calls(tree) == ["program||"]
 
 
 def test_stratas_own_python_named_by_hand_is_its_own(tree):
     run([tree / "strata", "compare", "x", "--python", tree / ".venv/bin/python"])
-    assert asked(tree) == ["levels||"]
+    assert installer_calls(tree) == ["levels||"]
 
 
 def test_a_failed_set_up_ends_the_call_with_its_exit_code(tree):

@@ -73,7 +73,7 @@ def uv_does(tree, what: str) -> None:
     (tree.root / "uv_does").write_text(what)
 
 
-def asked(tree) -> list[str]:
+def installer_calls(tree) -> list[str]:
     file = tree.root / "asked"
     return file.read_text().splitlines() if file.exists() else []
 
@@ -101,12 +101,12 @@ def test_a_level_that_is_named_has_its_environment_installed_once_and_is_measure
         in done.stderr
     )
     assert {row["state"] for row in rows_of(result).values()} == {"measured"}
-    assert any("--no-deps --require-hashes" in line for line in asked(tree))
-    before = asked(tree)
+    assert any("--no-deps --require-hashes" in line for line in installer_calls(tree))
+    before = installer_calls(tree)
     done, _ = tree.compare("plain", "own")
     assert (
         done.returncode == 0
-        and asked(tree) == before
+        and installer_calls(tree) == before
         and "environment of its own" not in done.stderr
     )
 
@@ -118,7 +118,7 @@ def test_a_comparison_that_does_not_name_it_installs_nothing_and_says_the_comman
     assert rows["plain"]["state"] == "measured"
     assert rows["own"]["state"] == "unavailable" and "not installed" in rows["own"]["reason"]
     assert "./strata level install own" in json.dumps(rows["own"])
-    assert not asked(tree) and not environments(tree)
+    assert not installer_calls(tree) and not environments(tree)
     assert tree.run("level", "install", "own").returncode == 0
     done, result = plain_compare(tree)
     assert done.returncode == 0 and rows_of(result)["own"]["state"] == "measured"
@@ -226,7 +226,7 @@ def test_an_unknown_level_is_refused_before_anything_is_installed(tree):
         and "did you mean 'own'" in done.stderr
         and "--levels" not in done.stderr.split("\n")[0]
     )
-    assert not asked(tree)
+    assert not installer_calls(tree)
 
 
 def test_a_level_with_its_own_environment_is_checked_in_it(tree):

@@ -221,12 +221,12 @@ def test_a_damaged_or_a_newer_store_is_not_taken_in(measured, store, tmp_path):
 
 def test_a_store_of_an_older_version_is_brought_up_to_date_and_taken_in(measured, tmp_path):
     older, into = tmp_path / "older.db", tmp_path / "into.db"
-    made = made_store.MadeStore.of_older_version(older)
-    made.connection.execute(
+    old_store = made_store.MadeStore.of_older_version(older)
+    old_store.connection.execute(
         "INSERT INTO runs VALUES('old-1','','2026-01-01T00:00:00Z','2026-01-01T00:01:00Z',0,'','',0,'{}','{\"cpu\":\"EPYC\"}','[]')"
     )
-    made.connection.commit()
-    made.connection.close()
+    old_store.connection.commit()
+    old_store.connection.close()
     done = runs(measured, "import", older, store=into)
     assert done.returncode == 0, done.stderr
     assert ask(into, "SELECT run_id, cpu FROM runs JOIN machines ON hash=machine_hash") == [

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 import pytest
-from commands import ROOT, asked, executable, run
+from commands import ROOT, executable, installer_calls, run
 
 # The steps, each sourced alone into a shell with a root of its own.
 
@@ -101,14 +101,14 @@ def packages_as_nobody(tmp_path, terminal: str | None = None, **environment):
     ) as process:
         process.wait(60)
     os.close(theirs)
-    said = b""
+    message = b""
     try:
         while part := os.read(ours, 65536):
-            said += part
+            message += part
     except OSError:  # the end of a terminal
         pass
     os.close(ours)
-    return subprocess.CompletedProcess(script, process.returncode, "", said.decode())
+    return subprocess.CompletedProcess(script, process.returncode, "", message.decode())
 
 
 def test_missing_packages_without_root_are_one_command_to_run_and_nothing_runs_as_root(tmp_path):
@@ -121,19 +121,19 @@ def test_missing_packages_without_root_are_one_command_to_run_and_nothing_runs_a
         and "libfmt-dev" not in command[0]
         and "chromium" not in command[0]
     )
-    assert asked(tmp_path) == []
+    assert installer_calls(tmp_path) == []
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("n\n", 3), ("\n", 3)])
 def test_at_a_terminal_sudo_is_used_only_after_a_yes(tmp_path, typed, code):
     result = packages_as_nobody(tmp_path, typed)
     assert result.returncode == code and "Run that now? [y/N]" in result.stderr
-    assert any("apt-get" in line for line in asked(tmp_path)) == (code == 0)
+    assert any("apt-get" in line for line in installer_calls(tmp_path)) == (code == 0)
 
 
 def test_without_a_terminal_sudo_is_used_where_a_variable_allows_it(tmp_path):
     assert packages_as_nobody(tmp_path, STRATA_SUDO="1").returncode == 0
-    assert any("apt-get" in line and "install" in line for line in asked(tmp_path))
+    assert any("apt-get" in line and "install" in line for line in installer_calls(tmp_path))
 
 
 def fake_environment(folder: pathlib.Path, torch: str) -> pathlib.Path:
@@ -201,15 +201,15 @@ def test_cudnns_headers_are_installed_once_without_dependencies_where_there_is_n
         result = shell(tmp_path, "set_up_cudnn_frontend", **where)
         assert result.returncode == 0, result.stderr
     assert (
-        len(asked(tmp_path)) == 1
-        and "--no-deps --require-hashes" in asked(tmp_path)[0]
-        and str(tmp_path / ".venv/cudnn-frontend") in asked(tmp_path)[0]
+        len(installer_calls(tmp_path)) == 1
+        and "--no-deps --require-hashes" in installer_calls(tmp_path)[0]
+        and str(tmp_path / ".venv/cudnn-frontend") in installer_calls(tmp_path)[0]
     )
     (tmp_path / "asked").unlink()
     shutil.rmtree(tmp_path / ".venv/cudnn-frontend")
     assert shell(
         tmp_path, "set_up_cudnn_frontend", **where | {"CUDA_HOME": "/nowhere"}
-    ).returncode == 0 and not asked(tmp_path)
+    ).returncode == 0 and not installer_calls(tmp_path)
     executable(
         tmp_path / ".venv/bin/uv",
         f"#!/bin/sh\n[ \"$1\" = cache ] && echo '{tmp_path}' && exit\nexit 1\n",

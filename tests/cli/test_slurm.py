@@ -25,22 +25,22 @@ def cluster(grid_program):
 
 def wait_for(grid_program, ready, timeout: float = 240) -> dict:
     end = time.monotonic() + timeout
-    while not ready(told := status(grid_program)):
-        assert time.monotonic() < end, told
+    while not ready(listed := status(grid_program)):
+        assert time.monotonic() < end, listed
         time.sleep(0.3)
-    return told
+    return listed
 
 
 def test_a_node_that_dies_costs_nothing_that_was_measured(grid_program, cluster):
     done = send(grid_program, "--nodes", "3", "--sbatch", "no-requeue", grid=LARGER)
     assert done.returncode == 0, done.stderr
-    told = wait_for(
+    listed = wait_for(
         grid_program,
         lambda all_of_them: any(
             one["done"] == 1 and one["state"] == "running" for one in all_of_them["shards"]
         ),
     )
-    dying = next(one for one in told["shards"] if one["done"] == 1 and one["state"] == "running")
+    dying = next(one for one in listed["shards"] if one["done"] == 1 and one["state"] == "running")
     cluster.kill_node(dying["node"])
     ended = wait_for(
         grid_program,

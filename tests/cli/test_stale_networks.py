@@ -134,10 +134,10 @@ def test_what_a_network_was_read_from_decides_whether_its_capture_is_taken_again
     text, name, kind = READERS[reading]
     model = put_model(strata, text)
     write(strata.folder / "net" / name, kind, 1)
-    given = (strata.folder / "net" / name).read_bytes()
+    before = (strata.folder / "net" / name).read_bytes()
     assert captured(graph(strata, model))
     # even where the network's weights are mapped for writing
-    assert (strata.folder / "net" / name).read_bytes() == given
+    assert (strata.folder / "net" / name).read_bytes() == before
     assert not captured(graph(strata, model))
     write(strata.folder / "net" / name, kind, 2)
     changed = graph(strata, model)
@@ -229,7 +229,7 @@ def test_onnx_files_with_external_data_follow_their_data(strata):
         )
         node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
         float32 = onnx.TensorProto.FLOAT
-        made = onnx.helper.make_graph(
+        graph = onnx.helper.make_graph(
             [node],
             "net",
             [onnx.helper.make_tensor_value_info("x", float32, [2, 6])],
@@ -239,7 +239,7 @@ def test_onnx_files_with_external_data_follow_their_data(strata):
         (strata.folder / "net.onnx.data").unlink(missing_ok=True)
         onnx.save(
             onnx.helper.make_model(
-                made, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10
+                graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10
             ),
             strata.folder / "net.onnx",
             save_as_external_data=True,

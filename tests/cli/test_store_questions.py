@@ -19,23 +19,23 @@ QUESTIONS = dict(re.findall(r"^### (.+?)\n.*?^```sql\n(.*?)^```", PART, re.DOTAL
 
 @pytest.fixture(scope="module")
 def store():
-    made = made_store.MadeStore.in_memory()
-    quiet, noisy = made.machine("EPYC"), made.machine("Xeon", cores=8)
-    old, new = made.environment("2.14.0"), made.environment("2.15.0")
-    first = made.run(quiet, old)
-    second = made.run(quiet, new)
-    other = made.run(noisy, new)
-    made.run(quiet, new, interrupted=1, command="./strata compare stopped")
-    made.run(quiet, new, finished="", command="./strata compare killed")
+    builder = made_store.MadeStore.in_memory()
+    quiet, noisy = builder.machine("EPYC"), builder.machine("Xeon", cores=8)
+    old, new = builder.environment("2.14.0"), builder.environment("2.15.0")
+    first = builder.run(quiet, old)
+    second = builder.run(quiet, new)
+    other = builder.run(noisy, new)
+    builder.run(quiet, new, interrupted=1, command="./strata compare stopped")
+    builder.run(quiet, new, finished="", command="./strata compare killed")
     for run, speedups, spread, compile_ms in (
         (first, (2.0, 3.0), 0.01, 10.0),
         (second, (2.5, 3.5), 0.03, 8.0),
         (other, (9.0, 9.0), 0.2, 1.0),
     ):
         for batch, speedup in zip((1, 8), speedups):
-            case = made.case(run, batch=batch)
-            made.row(run, case, "noop", {"warm_start": 99999.0}, harness=1)
-            made.row(
+            case = builder.case(run, batch=batch)
+            builder.row(run, case, "noop", {"warm_start": 99999.0}, harness=1)
+            builder.row(
                 run,
                 case,
                 "eager",
@@ -51,25 +51,25 @@ def store():
                 "restart_spread": spread,
                 "peak_memory": 900.0,
             }
-            made.row(run, case, "static", static)
-            made.row(run, case, "static", {"speedup": 77.0}, variant="tuned")
-            made.row(
+            builder.row(run, case, "static", static)
+            builder.row(run, case, "static", {"speedup": 77.0}, variant="tuned")
+            builder.row(
                 run, case, "compile", {"iteration_time": compile_ms * batch, "warm_start": 9000.0}
             )
-            made.row(run, case, "tensorrt", state="unavailable", reason=f"no GPU in {run}")
-            made.row(
+            builder.row(run, case, "tensorrt", state="unavailable", reason=f"no GPU in {run}")
+            builder.row(
                 run,
                 case,
                 "ncnn",
                 state="unsupported" if batch == 1 else "failed",
                 reason="never mind",
             )
-    changed = made.case(second, model="other", network="another")
-    made.case(first, model="other", network="one")
-    made.row(first, changed, "compile", {"iteration_time": 1.0})
+    changed = builder.case(second, model="other", network="another")
+    builder.case(first, model="other", network="one")
+    builder.row(first, changed, "compile", {"iteration_time": 1.0})
     # another network: no change of this one
-    made.row(second, changed, "compile", {"iteration_time": 5.0})
-    made.row(
+    builder.row(second, changed, "compile", {"iteration_time": 5.0})
+    builder.row(
         second,
         changed,
         "libtorch",
@@ -77,7 +77,7 @@ def store():
         first_difference="layer3.bn",
         reason="outputs differ",
     )
-    served = made.case(second, model="served")
+    served = builder.case(second, model="served")
     for level, clients, rate, p99 in (
         ("aoti", 2, 80.0, 12.0),
         ("aoti", 4, 150.0, 19.0),
@@ -85,20 +85,20 @@ def store():
         ("eager", 4, 90.0, 15.0),
     ):
         setting = f"{clients} threads"
-        made.row(
+        builder.row(
             second,
             served,
             level,
             {f"requests_per_s {setting}": rate, f"request_p99 {setting}": p99},
         )
-    trained = [made.row(second, served, level) for level in ("libtorch", "compile")]
+    trained = [builder.row(second, served, level) for level in ("libtorch", "compile")]
     for row, repeat, losses in (
         (trained[0], 0, (3.0, 1.0, 0.5)),
         (trained[1], 0, (3.0, 2.0)),
         (trained[1], 1, (2.5,)),
     ):
         for epoch, loss in enumerate(losses, 1):
-            made.put(
+            builder.put(
                 "series",
                 row_id=row,
                 name="test_loss",
@@ -114,7 +114,7 @@ def store():
         (trained[0], "W004"),
         (None, "W002"),
     ):
-        made.put(
+        builder.put(
             "warnings",
             run_id=second,
             id=identifier,
@@ -123,8 +123,8 @@ def store():
             case_key=served,
             row_id=row,
         )
-    made.first, made.second, made.other = first, second, other
-    return made
+    builder.first, builder.second, builder.other = first, second, other
+    return builder
 
 
 def rounded(rows: list[tuple]) -> list[tuple]:

@@ -37,7 +37,7 @@ def document(values: list, labels: list) -> dict:
 
 
 def test_a_field_is_a_twin_or_no_colour_or_without_a_result():
-    made = document(
+    sweep = document(
         [0, None, None, None, None],
         [
             "twin_b",
@@ -47,7 +47,7 @@ def test_a_field_is_a_twin_or_no_colour_or_without_a_result():
             "not reached",
         ],
     )
-    assert sweep_null.fields_of(made) == ["twin_b", "", "", None, None]
+    assert sweep_null.fields_of(sweep) == ["twin_b", "", "", None, None]
     plain = document([None], ["twin_a or twin_b"])
     del plain["sections"][0]["items"][1]["scale"]["categories"]  # of a map without a colour
     assert sweep_null.fields_of(plain) == [""]

@@ -36,9 +36,9 @@ def test_a_batch_is_looked_for_by_doubling_and_bisecting(strata):
     assert json.loads(again.stdout) == document and "restart" not in again.stderr, (
         "all was measured already"
     )
-    for words, told in (
+    for words, message in (
         (("--find-batch", "speed"), "throughput, memory, utilisation"),
         (("--find-batch", "memory", "--batch", "4"), "name both ends"),
     ):
         refused = strata.run("sweep", "net.py:build", "--levels", "plain", *words)
-        assert refused.returncode == 2 and told in refused.stderr
+        assert refused.returncode == 2 and message in refused.stderr

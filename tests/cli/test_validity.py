@@ -97,11 +97,11 @@ def test_found_and_covered_are_counted_by_what_was_really_planted():
 
 
 def test_the_experiment_with_the_fewest_runs_is_next(monkeypatch, tmp_path, capsys):
-    asked = []
+    experiments = []
 
     def once(_options, one, _busy):
-        asked.append(one)
-        return run(one.kind, {}, one.threads) | {"case": one.case} if len(asked) < 4 else None
+        experiments.append(one)
+        return run(one.kind, {}, one.threads) | {"case": one.case} if len(experiments) < 4 else None
 
     monkeypatch.setattr(validity, "run_once", once)
     monkeypatch.setattr(validity, "wait_until_idle", lambda *_: 0.0)
@@ -109,7 +109,7 @@ def test_the_experiment_with_the_fewest_runs_is_next(monkeypatch, tmp_path, caps
     monkeypatch.setattr(validity, "summary", lambda runs: f"{len(runs)} runs")
     for expected in (3, 3):  # goes on where it stopped, and does not repeat
         assert validity.main() == 1 and f"{expected} runs" in capsys.readouterr().out
-    assert asked[:4] == validity.EXPERIMENTS[:4] and asked[4] == validity.EXPERIMENTS[3]
+    assert experiments[:4] == validity.EXPERIMENTS[:4] and experiments[4] == validity.EXPERIMENTS[3]
 
 
 @pytest.mark.parametrize("level_name", ["slowed_1", "slowed_5"])

@@ -78,9 +78,11 @@ def sbatch(folder: Path, words: list[str]) -> int:
         print(f"sbatch: error: {(folder / 'refuses').read_text(encoding='utf-8')}", file=sys.stderr)
         return 1
     job = 101 + len(list(folder.glob("jobs/*")))
-    given = dict(word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word)
+    options = dict(
+        word[2:].split("=", 1) for word in words if word.startswith("--") and "=" in word
+    )
     (folder / "jobs" / str(job)).mkdir(parents=True)
-    for task in numbers(given["array"]):
+    for task in numbers(options["array"]):
         set_state(folder, job, task, "PENDING", "")
     subprocess.Popen(
         [
@@ -90,8 +92,8 @@ def sbatch(folder: Path, words: list[str]) -> int:
             str(folder),
             "run",
             str(job),
-            given["array"],
-            given["output"],
+            options["array"],
+            options["output"],
             words[-1],
         ],
         start_new_session=True,
@@ -161,9 +163,9 @@ def run(folder: Path, words: list[str]) -> int:
 
 
 def squeue(folder: Path, words: list[str]) -> int:
-    wanted = next(word.split("=", 1)[1] for word in words if word.startswith("--jobs=")).split(",")
+    jobs = next(word.split("=", 1)[1] for word in words if word.startswith("--jobs=")).split(",")
     found = [
-        (job, state) for job in wanted for state in sorted((folder / "jobs" / job).glob("[0-9]*"))
+        (job, state) for job in jobs for state in sorted((folder / "jobs" / job).glob("[0-9]*"))
     ]
     if not found:
         print("slurm_load_jobs error: Invalid job id specified", file=sys.stderr)

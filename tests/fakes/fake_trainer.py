@@ -20,8 +20,8 @@ Json = dict[str, Any]
 class Trainer:
     """train_net.py's network with an optimiser, and with the faults that the script wants."""
 
-    def __init__(self, told: Json, optimiser: Json, bundle: str, rounds: bool = False) -> None:
-        self.told, self.rounds = told, rounds  # rounds: as in bfloat16
+    def __init__(self, faults: Json, optimiser: Json, bundle: str, rounds: bool = False) -> None:
+        self.faults, self.rounds = faults, rounds  # rounds: as in bfloat16
         with open(os.path.join(bundle, "bundle.json"), encoding="utf-8") as file:
             self.drop = json.load(file).get("dropout_p", 0.0)
         self.inputs: dict[int, list[list[float]]] = {}
@@ -50,7 +50,7 @@ class Trainer:
                 )
 
     def fault(self, name: str, op: str) -> Any:
-        return self.told.get(name) if self.told.get("only_in") in (None, op) else None
+        return self.faults.get(name) if self.faults.get("only_in") in (None, op) else None
 
     def masks(self, op: str, rows: list[list[float]]) -> list[list[float]] | None:
         if not self.dropout or not self.drop or self.fault("ignore_dropout", op):
@@ -67,8 +67,8 @@ class Trainer:
             out = train_net.logits_in_eval(self.weights, x)
             if self.fault("dropout_in_eval", op):
                 out = [
-                    [v * k for v, k in zip(row, kept)]
-                    for row, kept in zip(out, self.masks(op, out) or [])
+                    [v * k for v, k in zip(row, mask)]
+                    for row, mask in zip(out, self.masks(op, out) or [])
                 ]
             flat = [v for row in out for v in row]
             return {
@@ -109,7 +109,7 @@ class Trainer:
         )
         self.weights |= {name: train_net.as_float32(values) for name, values in statistics.items()}
         self.step += 1
-        if self.told.get("diverges_after", self.step) < self.step:
+        if self.faults.get("diverges_after", self.step) < self.step:
             loss, self.weights = (
                 float("nan"),
                 {name: [float("nan")] * len(values) for name, values in self.weights.items()},
@@ -127,14 +127,14 @@ class Trainer:
     ) -> list[str]:
         """Iterates; writes what every iteration gave, or only iteration `keep`. Returns the
         outputs' names."""
-        found: dict[str, tuple[str, list[int], bytes]] = {}
+        outputs: dict[str, tuple[str, list[int], bytes]] = {}
         for position, index in enumerate(indices):
-            one = self.iterate(op, index)
+            of_step = self.iterate(op, index)
             if keep in (None, position):
-                found |= one
+                outputs |= of_step
         if out is not None:
-            write_tensors(out, found)
-        return sorted({name.split("/", 1)[1] for name in found})
+            write_tensors(out, outputs)
+        return sorted({name.split("/", 1)[1] for name in outputs})
 
     def write_state(self, out: str) -> Json:
         tensors = {
@@ -147,6 +147,6 @@ class Trainer:
         }
         write_tensors(out, tensors)
         return {
-            "step": self.step + self.told.get("steps_off", 0),
+            "step": self.step + self.faults.get("steps_off", 0),
             "lr": train_net.learning_rate(self.optimiser, self.step),
         }

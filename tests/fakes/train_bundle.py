@@ -169,8 +169,8 @@ def write(
         in_mode = {
             name: {
                 "envelope": {
-                    kind: dict.fromkeys(told, error) if isinstance(told, dict) else error
-                    for kind, told in about[name]["envelope"].items()
+                    kind: dict.fromkeys(by_kind, error) if isinstance(by_kind, dict) else error
+                    for kind, by_kind in about[name]["envelope"].items()
                 },
                 "least": dict.fromkeys(train_net.PARAMETERS, error / 4),
             }

@@ -77,12 +77,12 @@ def train_step(
     normed = [[(v - m) / math.sqrt(s + EPSILON) for v, m, s in zip(row, mean, var)] for row in x]
     keep = keep or [[1.0] * features for _ in x]
     hidden = [
-        [(g * v + b) * k for g, v, b, k in zip(w["bn.weight"], row, w["bn.bias"], kept)]
-        for row, kept in zip(normed, keep)
+        [(g * v + b) * k for g, v, b, k in zip(w["bn.weight"], row, w["bn.bias"], mask)]
+        for row, mask in zip(normed, keep)
     ]
     grads: Tensors = {name: [0.0] * len(w[name]) for name in PARAMETERS}
     loss, share = 0.0, 1.0 if summed else 1.0 / batch
-    for row, kept, n, label in zip(hidden, keep, normed, labels):
+    for row, mask, n, label in zip(hidden, keep, normed, labels):
         z = [
             sum(w["fc.weight"][k * features + j] * row[j] for j in range(features))
             + w["fc.bias"][k]
@@ -97,7 +97,7 @@ def train_step(
             for j in range(features):
                 grads["fc.weight"][k * features + j] += d[k] * row[j]
         for j in range(features):
-            back = sum(d[k] * w["fc.weight"][k * features + j] for k in range(classes)) * kept[j]
+            back = sum(d[k] * w["fc.weight"][k * features + j] for k in range(classes)) * mask[j]
             grads["bn.bias"][j] += back
             grads["bn.weight"][j] += back * n[j]
     return loss, grads, statistics

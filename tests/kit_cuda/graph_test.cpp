@@ -46,13 +46,13 @@ TEST(KitCudaGraph, a_recording_that_fails_leaves_work_to_be_done_at_once) {
 
 TEST(KitCudaStaging, brings_what_was_put_last_and_keeps_it_until_there_is_something_new) {
   Staging staging(sizeof(float), nullptr);
-  float place = 0, given = 1;
+  float place = 0, value = 1;
   staging.take(&place, nullptr);
   EXPECT_EQ(place, 0) << "nothing was put";
-  staging.put(&given);
-  given = 2;
-  staging.put(&given);
-  given = 3;  // the caller's again
+  staging.put(&value);
+  value = 2;
+  staging.put(&value);
+  value = 3;  // the caller's again
   staging.take(&place, nullptr);
   EXPECT_EQ(place, 2);
   place = 9;

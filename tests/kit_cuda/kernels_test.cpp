@@ -4,17 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <vector>
 
+#include "floats.hpp"
 #include "kit_cuda/kernels/descent.hpp"
 #include "kit_cuda/kernels/dropout.hpp"
 #include "kit_cuda/kernels/elementwise.hpp"
 #include "kit_cuda/kernels/move.hpp"
-#include "kit_cuda/kernels/normalisation.hpp"
 #include "kit_cuda/kernels/pooling.hpp"
 #include "kit_cuda/kernels/reduction.hpp"
 #include "kit_cuda/kernels/softmax.hpp"
@@ -22,72 +20,30 @@
 namespace kit_cuda {
 namespace {
 
-using Floats = std::vector<float>;
-using Extents = std::vector<Index>;
-
-View plain(const Extents& extents) {
-  return row_major(extents.data(), static_cast<int>(extents.size()));
-}
-View last(const Extents& extents) {
-  return channels_last(extents.data(), static_cast<int>(extents.size()));
-}
-
-Floats random_floats(Index count, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal;
-  Floats all(static_cast<std::size_t>(count));
-  for (auto& one : all) one = normal(engine);
-  return all;
-}
-
 Floats moved(const Floats& from, const View& as, const View& to) {
   Floats result(from.size());
   copy(nullptr, {from.data(), as}, {result.data(), to});
   return result;
 }
 
-void expect_near(const Floats& got, const Floats& wanted, float within = 1e-5F) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], within) << "element " << i;
-}
-
-// The gradient of sum(weights run(x)) by differences, in float64 sums.
-Floats by_differences(const std::function<Floats(const Floats&)>& run, Floats x, const Floats& weights) {
-  Floats gradient;
-  constexpr float step = 1e-2F;
-  const auto score = [&] {
-    const Floats y = run(x);
-    return std::inner_product(y.begin(), y.end(), weights.begin(), 0.0);
-  };
-  for (auto& one : x) {
-    const float kept = one;
-    one = kept + step;
-    const double above = score();
-    one = kept - step;
-    gradient.push_back(static_cast<float>((above - score()) / (2 * step)));
-    one = kept;
-  }
-  return gradient;
-}
-
 TEST(CudaKernels, conversions_round_to_the_nearest_bfloat16_in_any_layout_and_back_is_exact) {
   const Extents extents{2, 3, 4};
-  Floats given(24, 0.0F);
+  Floats floats(24, 0.0F);
   // 1 + 2^-8 lies in the middle of two neighbours: to the even one, as 1 + 3 2^-8 does
   const Floats odd{1.00390625F, 1.01171875F, 1.0040F, -3.1415926F, 3e38F, 3.4e38F, 1e-40F};
-  std::copy(odd.begin(), odd.end(), given.begin());
-  given[7] = std::numeric_limits<float>::infinity();
-  given[8] = std::numeric_limits<float>::quiet_NaN();
+  std::copy(odd.begin(), odd.end(), floats.begin());
+  floats[7] = std::numeric_limits<float>::infinity();
+  floats[8] = std::numeric_limits<float>::quiet_NaN();
   std::vector<Bfloat16> half(24), other(24);
-  convert(nullptr, Source{given.data(), plain(extents)}, Strided<Bfloat16>{half.data(), last(extents)});
+  convert(nullptr, Source{floats.data(), plain(extents)}, Strided<Bfloat16>{half.data(), last(extents)});
   convert(nullptr, Strided<const Bfloat16>{half.data(), last(extents)},
           Strided<Bfloat16>{other.data(), plain(extents)});
   Floats back(24);
   convert(nullptr, Strided<const Bfloat16>{other.data(), plain(extents)}, Target{back.data(), plain(extents)});
   const float infinite = std::numeric_limits<float>::infinity();
-  const Floats wanted{1.0F, 1.015625F, 1.0078125F, -3.140625F, 2.9991e38F, infinite, 1e-40F, infinite};
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    EXPECT_TRUE(back[i] == wanted[i] || std::abs(back[i] / wanted[i] - 1) < (i == 6 ? 0.1F : 0x1p-8F))
+  const Floats expected{1.0F, 1.015625F, 1.0078125F, -3.140625F, 2.9991e38F, infinite, 1e-40F, infinite};
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(back[i] == expected[i] || std::abs(back[i] / expected[i] - 1) < (i == 6 ? 0.1F : 0x1p-8F))
         << i << ": " << back[i];
   EXPECT_EQ(back[0], 1.0F);
   EXPECT_EQ(back[1], 1.015625F);
@@ -160,71 +116,6 @@ TEST(KernelsForCuda, NaN_is_handed_on_by_activations_pooling_and_maxima) {
   EXPECT_TRUE(std::isnan(most[0]));
 }
 
-struct Statistics {
-  Floats mean = Floats(3), deviation = Floats(3);
-};
-
-Floats normalised(const Floats& x, const View& view, const Floats& scale, const Floats& shift, Statistics& kept) {
-  BatchNorm how{.x = {x.data(), view}, .scale = scale.data(), .shift = shift.data(), .epsilon = 1e-3};
-  Floats y(x.size());
-  how.mean = kept.mean.data();
-  how.deviation = kept.deviation.data();
-  how.y = {y.data(), view};
-  batch_norm(nullptr, how);
-  return y;
-}
-
-TEST(KernelsForCuda, batch_norm_has_the_gradients_of_differences_in_both_layouts) {
-  const Extents dims{2, 3, 2, 2};
-  const Floats x = random_floats(24, 4), g = random_floats(24, 5), scale{0.5F, 2, -1}, shift{1, 0, 3};
-  for (const View& view : {plain(dims), last(dims)}) {
-    Statistics kept;
-    normalised(x, view, scale, shift, kept);
-    Floats of_x(24), of_scale(3), of_shift(3), masked(24);
-    BatchNormBackward how{.gradient = {g.data(), view}, .x = {x.data(), view}};
-    how.mean = kept.mean.data();
-    how.deviation = kept.deviation.data();
-    how.scale = scale.data();
-    how.of_x = {of_x.data(), view};
-    how.masked = {masked.data(), view};
-    how.of_scale = of_scale.data();
-    how.of_shift = of_shift.data();
-    batch_norm_backward(nullptr, how);
-    Statistics other;
-    expect_near(of_x, by_differences([&](const Floats& at) { return normalised(at, view, scale, shift, other); }, x, g),
-                5e-3F);
-    expect_near(of_scale,
-                by_differences([&](const Floats& at) { return normalised(x, view, at, shift, other); }, scale, g),
-                1e-3F);
-    expect_near(of_shift,
-                by_differences([&](const Floats& at) { return normalised(x, view, scale, at, other); }, shift, g),
-                1e-3F);
-    EXPECT_EQ(masked, g);
-  }
-}
-
-TEST(KernelsForCuda, running_statistics_take_the_unbiased_variance_whoever_computed_the_batch_norm) {
-  const Floats x{1, 3, 5, 7}, old_mean{10}, old_variance{2};
-  const View view = plain({4, 1});
-  Floats mean(1), deviation(1), y(4), new_mean(1), new_variance(1);
-  BatchNorm how{.x = {x.data(), view}, .epsilon = 1e-5, .momentum = 0.25};
-  how.old_mean = old_mean.data();
-  how.old_variance = old_variance.data();
-  how.new_mean = new_mean.data();
-  how.new_variance = new_variance.data();
-  how.mean = mean.data();
-  how.deviation = deviation.data();
-  how.y = {y.data(), view};
-  batch_norm(nullptr, how);
-  EXPECT_FLOAT_EQ(new_mean[0], 0.75F * 10 + 0.25F * 4);
-  EXPECT_FLOAT_EQ(new_variance[0], 0.75F * 2 + 0.25F * 20 / 3);
-  new_mean = new_variance = {0};
-  run_statistics(nullptr, {mean.data(), deviation.data(), 1, 4, 1e-5, 0.25, old_mean.data(), old_variance.data(),
-                           new_mean.data(), new_variance.data()});
-  EXPECT_FLOAT_EQ(new_mean[0], 0.75F * 10 + 0.25F * 4);
-  EXPECT_NEAR(new_variance[0], 0.75F * 2 + 0.25F * 20 / 3, 1e-5);
-}
-
 TEST(KernelsForCuda, softmax_and_its_logarithm_have_the_gradients_of_differences_along_any_axis) {
   const Extents dims{2, 3, 4};
   const Floats x = random_floats(24, 6), g = random_floats(24, 7);
@@ -290,14 +181,15 @@ TEST(KernelsForCuda, gradients_of_maximum_pooling_go_where_the_maxima_were_by_ei
   Floats first;
   for (const bool channels : {false, true}) {
     const View from = channels ? last(dims) : plain(dims), to = channels ? last(out) : plain(out);
-    const Floats here = moved(x, plain(dims), from), given = moved(g, plain(out), to);
+    const Floats here = moved(x, plain(dims), from), gradient = moved(g, plain(out), to);
     Floats y(72), by_byte(252), by_place(252);
     std::vector<std::uint8_t> bytes(72);
     std::vector<std::int64_t> places(72);
     max_pool<std::uint8_t>(nullptr, {here.data(), from}, window, {y.data(), to}, {bytes.data(), to});
     max_pool<std::int64_t>(nullptr, {here.data(), from}, window, {y.data(), to}, {places.data(), to});
-    max_pool_backward<std::uint8_t>(nullptr, {given.data(), to}, {bytes.data(), to}, window, {by_byte.data(), from});
-    max_pool_backward<std::int64_t>(nullptr, {given.data(), to}, {places.data(), to}, window, {by_place.data(), from});
+    max_pool_backward<std::uint8_t>(nullptr, {gradient.data(), to}, {bytes.data(), to}, window, {by_byte.data(), from});
+    max_pool_backward<std::int64_t>(nullptr, {gradient.data(), to}, {places.data(), to}, window,
+                                    {by_place.data(), from});
     EXPECT_EQ(by_byte, by_place);
     const Floats back = moved(by_byte, from, plain(dims));
     if (first.empty()) first = back;
@@ -309,9 +201,9 @@ TEST(KernelsForCuda, gradients_of_maximum_pooling_go_where_the_maxima_were_by_ei
     return y;
   };
   // far from a tie the differences are exact; next to one they are between two gradients
-  const Floats wanted = by_differences(run, x, g);
+  const Floats expected = by_differences(run, x, g);
   int near = 0;
-  for (std::size_t i = 0; i < wanted.size(); ++i) near += std::abs(first[i] - wanted[i]) < 1e-2F ? 1 : 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) near += std::abs(first[i] - expected[i]) < 1e-2F ? 1 : 0;
   EXPECT_GT(near, 245);
 }
 
@@ -359,13 +251,13 @@ TEST(KernelsForCuda, rolls_go_round_the_end_and_rows_are_looked_up_from_either_e
   const Index shifts[] = {1, -1};
   roll(nullptr, {x.data(), plain({2, 3})}, shifts, {y.data(), plain({2, 3})});
   EXPECT_EQ(y, (Floats{5, 6, 4, 2, 3, 1}));
-  std::vector<std::int64_t> wanted{-1, 0};
+  std::vector<std::int64_t> expected{-1, 0};
   Index fault = 0;
-  look_up(nullptr, x.data(), 2, 3, wanted.data(), 2, rows.data(), &fault);
+  look_up(nullptr, x.data(), 2, 3, expected.data(), 2, rows.data(), &fault);
   EXPECT_EQ(rows, (Floats{4, 5, 6, 1, 2, 3}));
   EXPECT_EQ(fault, 0);
-  wanted[1] = 2;
-  look_up(nullptr, x.data(), 2, 3, wanted.data(), 2, rows.data(), &fault);
+  expected[1] = 2;
+  look_up(nullptr, x.data(), 2, 3, expected.data(), 2, rows.data(), &fault);
   EXPECT_EQ(fault, 2);
 }
 
@@ -392,8 +284,8 @@ TEST(KernelsForCuda, dropout_keeps_its_share_draws_anew_each_step_and_can_be_off
   const Dropout how{&state, 7, 0.25};
   count_step(nullptr, &state);
   dropout(nullptr, how, {x.data(), view}, {first.data(), view}, {y.data(), view});
-  const double kept = std::accumulate(first.begin(), first.end(), 0.0) / count;
-  EXPECT_NEAR(kept, 0.75, 0.01);
+  const double share = std::accumulate(first.begin(), first.end(), 0.0) / count;
+  EXPECT_NEAR(share, 0.75, 0.01);
   dropout_backward(nullptr, &state, {x.data(), view}, {first.data(), view}, 1 / 0.75F, {g.data(), view});
   EXPECT_EQ(g, y);
   count_step(nullptr, &state);
@@ -433,73 +325,18 @@ TEST(KernelsForCuda, adam_divides_by_the_root_of_corrected_squares_from_no_buffe
       const std::int64_t done = first ? 0 : 6;
       const Rates rates = rates_of(adam, done, !first);
       const Floats start = random_floats(9000, 15), g = random_floats(9000, 16);
-      Floats w = start, m(9000, first ? std::nanf("") : 0.5F), v(9000, first ? std::nanf("") : 0.25F), wanted = w;
+      Floats w = start, m(9000, first ? std::nanf("") : 0.5F), v(9000, first ? std::nanf("") : 0.25F), expected = w;
       for (std::size_t i = 0; i < w.size(); ++i) {
         const double t = static_cast<double>(done) + 1, d = g[i] + (decoupled ? 0 : 0.05 * w[i]);
         const double mean = (first ? 0 : 0.8 * 0.5) + 0.2 * d, square = (first ? 0 : 0.99 * 0.25) + 0.01 * d * d;
         const double u = mean / (1 - std::pow(0.8, t)) / (std::sqrt(square / (1 - std::pow(0.99, t))) + 1e-3);
-        wanted[i] = static_cast<float>(w[i] - (decoupled ? 0.1 * 0.05 * w[i] : 0) - 0.1 * u);
+        expected[i] = static_cast<float>(w[i] - (decoupled ? 0.1 * 0.05 * w[i] : 0) - 0.1 * u);
       }
       std::vector<Piece> pieces;
       add_pieces(pieces, {w.data(), m.data(), v.data()}, g.data(), 9000);
       descend_all(nullptr, &rates, pieces.data(), static_cast<Index>(pieces.size()));
-      expect_near(w, wanted);
+      expect_near(w, expected);
     }
-}
-
-TEST(KernelsForCuda, layer_norm_scales_each_row_to_its_own_mean_and_deviation) {
-  const Floats x = random_floats(12, 15), scale{1, 2, 3, 4}, shift{4, 3, 2, 1};
-  Floats y(12), mean(3), deviation(3);
-  layer_norm(nullptr, {.x = x.data(),
-                       .rows = 3,
-                       .length = 4,
-                       .scale = scale.data(),
-                       .shift = shift.data(),
-                       .epsilon = 1e-5,
-                       .y = y.data(),
-                       .mean = mean.data(),
-                       .deviation = deviation.data()});
-  double of_row = 0, squares = 0;
-  for (std::size_t i = 4; i < 8; ++i) of_row += x[i] / 4.0;
-  for (std::size_t i = 4; i < 8; ++i) squares += (x[i] - of_row) * (x[i] - of_row) / 4;
-  for (std::size_t i = 4; i < 8; ++i)
-    EXPECT_NEAR(y[i], (x[i] - of_row) / std::sqrt(squares + 1e-5) * scale[i - 4] + shift[i - 4], 1e-5);
-  EXPECT_NEAR(mean[1], of_row, 1e-6);
-  EXPECT_NEAR(deviation[1], 1 / std::sqrt(squares + 1e-5), 1e-5);
-}
-
-TEST(KernelsForCuda, layer_norm_has_the_gradients_of_differences) {
-  const Floats x = random_floats(20, 16), g = random_floats(20, 17), scale{0.5F, 2, -1, 1, 3}, shift{1, 0, 3, 2, 1};
-  Floats mean(4), deviation(4);
-  const auto run = [&](const Floats& at, const Floats& by, const Floats& plus, Floats& middle, Floats& inverse) {
-    Floats y(20);
-    layer_norm(nullptr, {.x = at.data(),
-                         .rows = 4,
-                         .length = 5,
-                         .scale = by.data(),
-                         .shift = plus.data(),
-                         .epsilon = 1e-3,
-                         .y = y.data(),
-                         .mean = middle.data(),
-                         .deviation = inverse.data()});
-    return y;
-  };
-  run(x, scale, shift, mean, deviation);
-  Floats of_x(20), of_scale(5), of_shift(5), unused(4);
-  LayerNormBackward how{.gradient = g.data(), .x = x.data(), .rows = 4, .length = 5};
-  how.mean = mean.data();
-  how.deviation = deviation.data();
-  how.scale = scale.data();
-  how.of_x = of_x.data();
-  how.of_scale = of_scale.data();
-  how.of_shift = of_shift.data();
-  layer_norm_backward(nullptr, how);
-  expect_near(of_x, by_differences([&](const Floats& at) { return run(at, scale, shift, unused, unused); }, x, g),
-              5e-3F);
-  expect_near(of_scale, by_differences([&](const Floats& at) { return run(x, at, shift, unused, unused); }, scale, g),
-              1e-3F);
-  expect_near(of_shift, by_differences([&](const Floats& at) { return run(x, scale, at, unused, unused); }, shift, g),
-              1e-3F);
 }
 
 }  // namespace

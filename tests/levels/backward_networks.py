@@ -55,7 +55,7 @@ class Norms(nn.Module):
         self.whole = nn.BatchNorm2d(5, momentum=0.3, eps=1e-3)
         self.bare = nn.BatchNorm2d(5, affine=False)
         self.untracked = nn.BatchNorm2d(5, track_running_stats=False)
-        self.given = nn.BatchNorm2d(5)
+        self.fixed = nn.BatchNorm2d(5)
         self.fc = nn.Linear(5, 6)
         self.rows = nn.BatchNorm1d(6)
 
@@ -63,10 +63,10 @@ class Norms(nn.Module):
         y = self.untracked(self.bare(self.whole(self.conv(x))))
         y = F.batch_norm(
             y,
-            self.given.running_mean,
-            self.given.running_var,
-            self.given.weight,
-            self.given.bias,
+            self.fixed.running_mean,
+            self.fixed.running_var,
+            self.fixed.weight,
+            self.fixed.bias,
             False,
         )
         return self.rows(self.fc(y.mean((2, 3))))

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.bundle import capture  # noqa: E402
+from capture.errors import Problem  # noqa: E402
 from capture.export import export  # noqa: E402
 from capture.graph import write_graph  # noqa: E402
-from capture.problem import Problem  # noqa: E402
 from strata_sdk.models import call  # noqa: E402
 
 
@@ -73,12 +73,12 @@ def captured(
     write("inputs", {f"0/{name}": value for name, value in inputs.items()})
     if trains:
         write("labels", {"0/labels": labels})
-    program, said = export(module, inputs, info, training=trains)
-    assert program is not None, said
-    info["graph"] = said = write_graph(
+    program, answer = export(module, inputs, info, training=trains)
+    assert program is not None, answer
+    info["graph"] = answer = write_graph(
         program, module, info["case"]["mode"], list(outputs), list(inputs), folder, write, trained
     )
-    assert said["ok"], said
+    assert answer["ok"], answer
     (folder / "bundle.json").write_text(json.dumps(info))
     return folder
 

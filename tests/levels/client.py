@@ -124,8 +124,8 @@ def prepare(name: str, bundle: Path, cache: Path, variant: str = "default", **ex
         done = preloaded.run(words, variables, os.getcwd(), WAIT_S)
     else:
         done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=WAIT_S)
-    *told, answer = [json.loads(line) for line in done.stdout.splitlines()] or [None]
-    assert answer is not None and all(line.keys() == {"progress"} for line in told), (
+    *progress, answer = [json.loads(line) for line in done.stdout.splitlines()] or [None]
+    assert answer is not None and all(line.keys() == {"progress"} for line in progress), (
         f"prepare wrote {done.stdout!r} to stdout; stderr ends: {done.stderr[-2000:]}"
     )
     assert (done.returncode == 0) == answer["ok"], done.stderr[-2000:]
@@ -167,7 +167,7 @@ class Worker:
                 start_new_session=True,
             )
         self.number = 0
-        self.told: list[str] = []  # lines of progress, of all requests
+        self.progress: list[str] = []  # lines of progress, of all requests
         self.buffer = b""
 
     def __enter__(self) -> Worker:
@@ -193,7 +193,7 @@ class Worker:
             assert answer.keys() == {"id", "progress"} and json.loads(line)["id"] == answer["id"], (
                 answer
             )
-            self.told.append(answer["progress"])
+            self.progress.append(answer["progress"])
         return answer
 
     def read_line(self) -> bytes:
@@ -230,14 +230,14 @@ class Worker:
             | {"threads": self.threads, "device": devices[0]}
             | changed
         )
-        told = {} if self.variant == "default" else {"variant": self.variant}
+        variant_field = {} if self.variant == "default" else {"variant": self.variant}
         answer = self.ask(
             "load",
             case=case,
             bundle=str(self.bundle),
             weights=weights,
             cache=str(self.cache),
-            **told,
+            **variant_field,
         )
         self.ask("inputs", path=str(self.bundle / "inputs.safetensors"))
         if case["mode"] == "train":

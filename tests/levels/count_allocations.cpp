@@ -82,15 +82,15 @@ long allocations_of(const char* name) {
 
 void* operator new(std::size_t bytes) {
   count(__builtin_return_address(0));
-  void* made = __libc_malloc(bytes);
-  if (made == nullptr) throw std::bad_alloc();
-  return made;
+  void* memory = __libc_malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
 }
 void* operator new[](std::size_t bytes) {
   count(__builtin_return_address(0));
-  void* made = __libc_malloc(bytes);
-  if (made == nullptr) throw std::bad_alloc();
-  return made;
+  void* memory = __libc_malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
 }
 void operator delete(void* data) noexcept {
   std::free(data);

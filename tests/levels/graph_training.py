@@ -69,15 +69,15 @@ def make(folder: Path, name: str) -> Path:
         i["name"]: torch.from_numpy(load_file(bundle / "inputs.safetensors")[f"0/{i['name']}"])
         for i in about["inputs"]
     }
-    program, said = export(module, entry, about, training=True)
-    assert program is not None, said
+    program, outcome = export(module, entry, about, training=True)
+    assert program is not None, outcome
 
     def save(key, tensors):
         return __import__("safetensors.torch").torch.save_file(
             tensors, bundle / f"{key}.safetensors"
         )
 
-    said = write_graph(
+    outcome = write_graph(
         program,
         module,
         "train",
@@ -87,7 +87,7 @@ def make(folder: Path, name: str) -> Path:
         save,
         trained,
     )
-    assert said["ok"], said
+    assert outcome["ok"], outcome
     return bundle
 
 
@@ -97,19 +97,19 @@ def prepared(level: str, bundle: Path, cache: Path) -> Path:
     return cache
 
 
-def worst(got: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
+def worst(got: dict[str, np.ndarray], truths: dict[str, np.ndarray]) -> float:
     """The greatest error of a tensor; of momentum relative to its norm and to that of all, since a
     gradient may be nothing but rounding."""
-    assert set(got) == set(wanted), set(got) ^ set(wanted)
+    assert set(got) == set(truths), set(got) ^ set(truths)
     kind = lambda name: name.partition(":")[0]  # noqa: E731
     all_of = {
         one: np.concatenate(
-            [v.astype(np.float64).ravel() for k, v in wanted.items() if kind(k) == one]
+            [v.astype(np.float64).ravel() for k, v in truths.items() if kind(k) == one]
         )
-        for one in {kind(k) for k in wanted}
+        for one in {kind(k) for k in truths}
     }
     errors = {}
-    for name, truth in wanted.items():
+    for name, truth in truths.items():
         assert got[name].shape == truth.shape and got[name].dtype == truth.dtype, name
         size = np.linalg.norm(truth) + (
             1e-3
@@ -160,15 +160,15 @@ def expect_frozen_parameters_to_stay(worker: Worker) -> None:
 def expect_the_same_steps_from_a_state(worker: Worker, optimiser: dict, lacking: list[str]) -> None:
     worker.ask("set_optimiser", optimiser=optimiser)
     losses(worker, [0, 1, 2])
-    kept, step, _ = state(worker)
+    saved, step, _ = state(worker)
     first, after = losses(worker, [3, 0]), state(worker)
-    load_state(worker, kept, step)
+    load_state(worker, saved, step)
     again, step_again, _ = state(worker)
-    assert step_again == 3 and all(np.array_equal(again[n], kept[n]) for n in kept)
+    assert step_again == 3 and all(np.array_equal(again[n], saved[n]) for n in saved)
     assert losses(worker, [3, 0]) == first and all(
         np.array_equal(v, after[0][n]) for n, v in state(worker)[0].items()
     )
-    without = {n: v for n, v in kept.items() if n not in lacking}
+    without = {n: v for n, v in saved.items() if n not in lacking}
     load_state(worker, without, 0)
     assert set(state(worker)[0]) == set(without)
 
@@ -178,11 +178,11 @@ def expect_other_weights_to_start_afresh(worker: Worker) -> None:
     worker.ask("weights", weights="other")
     tensors, step, _ = state(worker)
     eager = Eager(worker.bundle, weights="other")
-    wanted = eager.state()
+    of_eager = eager.state()
     assert (
         step == 0
-        and set(tensors) == set(wanted)
-        and all(np.array_equal(v, wanted[n]) for n, v in tensors.items())
+        and set(tensors) == set(of_eager)
+        and all(np.array_equal(v, of_eager[n]) for n, v in tensors.items())
     )
     assert losses(worker, [3]) == pytest.approx([eager.step(3)], rel=NEAR)
 

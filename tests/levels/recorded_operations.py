@@ -17,4 +17,4 @@ def lacking(level: str) -> dict[str, list[str]]:
     ]
     used = {name: set(alike["infer"]) for alike in recorded for name in alike["models"]}
     assert len(used) > 70 and {"resnet50", "vit_b_16", "swin_v2_t", "maxvit_t"} <= used.keys()
-    return {name: sorted(wanted - known) for name, wanted in used.items() if not wanted <= known}
+    return {name: sorted(needed - known) for name, needed in used.items() if not needed <= known}

@@ -110,10 +110,10 @@ def run(bundles: list[Path], folder: Path) -> dict[Path, dict | str]:
             text=True,
             timeout=300,
         )
-        told = [json.loads(line) for line in done.stdout.splitlines()]
-        for bundle, why in zip(left, told):
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        for bundle, why in zip(left, answers):
             found[bundle] = why or load_file(bundle / "found.safetensors")
-        left = left[len(told) :]
+        left = left[len(answers) :]
         if left:  # the first of them ended the process
             found[left.pop(0)] = f"crashed with {done.returncode}: {done.stderr[-1000:]}"
     return found

@@ -78,9 +78,9 @@ def autograd(
 def compare(
     runner: Interpreter,
     found: dict[str, Tensor],
-    wanted: tuple[Tensor, dict[str, Tensor], dict[str, Tensor]],
+    expected: tuple[Tensor, dict[str, Tensor], dict[str, Tensor]],
 ) -> None:
-    loss, gradients, buffers = wanted
+    loss, gradients, buffers = expected
     assert set(found) == {"loss"} | {f"grad:{name}" for name in gradients}
     assert abs(found["loss"] - loss) <= NEAR * abs(loss)
     for name, truth in gradients.items():
@@ -119,8 +119,8 @@ def test_a_dropped_element_has_no_gradient_and_the_others_are_scaled(tmp_path, m
         if node["op"] == "aten.native_dropout.default"
     ]
     assert len(masks) == 2 and all(0 < mask.double().mean() < 1 for mask in masks)
-    given = iter(masks)
-    monkeypatch.setattr(F, "dropout", lambda value, p: value * next(given) / (1 - p))
+    masks_left = iter(masks)
+    monkeypatch.setattr(F, "dropout", lambda value, p: value * next(masks_left) / (1 - p))
     compare(runner, found, autograd(module, x, labels, "cross_entropy"))
 
 
@@ -137,11 +137,11 @@ def test_stochastic_depth_drops_whole_samples_or_the_batch(tmp_path, monkeypatch
     assert [tuple(mask.shape) for mask in masks] == [(16, 1, 1, 1), (1, 1)] and 0 < masks[
         0
     ].double().mean() < 1
-    given = iter(masks)
+    masks_left = iter(masks)
     monkeypatch.setattr(
         sys.modules["torchvision.ops.stochastic_depth"],
         "stochastic_depth",
-        lambda value, p, mode, training: value * next(given) / (1 - p),
+        lambda value, p, mode, training: value * next(masks_left) / (1 - p),
     )
     compare(runner, found, autograd(module, x, labels, "cross_entropy"))
 

@@ -190,9 +190,9 @@ def test_export_computes_the_same_and_keeps_pytorch_names(bundles):
     assert set(program.state_dict) == set(module.state_dict())
     entry = example_inputs(folder, 1)
     got = program.module()(*entry.values())
-    wanted = call(module, entry, bundle)
-    assert [o["name"] for o in bundle["outputs"]] == list(wanted)
-    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, wanted.values()))
+    expected = call(module, entry, bundle)
+    assert [o["name"] for o in bundle["outputs"]] == list(expected)
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, expected.values()))
 
 
 def test_the_exported_network_holds_no_weights_of_its_own(bundles):
@@ -204,9 +204,9 @@ def test_the_exported_network_holds_no_weights_of_its_own(bundles):
         < 1e6
         < (folder / "weights" / "timed.safetensors").stat().st_size
     )
-    wanted, _ = build_module(folder, "generic2")
+    expected, _ = build_module(folder, "generic2")
     got = read_exported(folder, "generic2").module()(*example_inputs(folder, 1).values())
-    assert torch.allclose(got[0], wanted(*example_inputs(folder, 1).values()), atol=1e-4)
+    assert torch.allclose(got[0], expected(*example_inputs(folder, 1).values()), atol=1e-4)
 
 
 def test_what_another_pytorch_exported_and_this_one_cannot_read_is_unsupported_and_says_whose_environment_comes_first(
@@ -275,7 +275,7 @@ def test_taps_and_flat_views_work_traced_and_exported(how):
     module = build_model("resnet18").module.requires_grad_(False)
     x = torch.randn(1, 3, 32, 32)
     bundle = {"inputs": [{"name": "arg0", "keyword": False}]}
-    wanted = call(TapModule(module), {"arg0": x}, bundle)
+    expected = call(TapModule(module), {"arg0": x}, bundle)
     view = graph_module(TapModule(build_model("resnet18").module.requires_grad_(False)), bundle)
     view.load_state_dict(module.state_dict())
     run = {
@@ -284,8 +284,8 @@ def test_taps_and_flat_views_work_traced_and_exported(how):
         "export": lambda: torch.export.export(view, (x,), strict=False).module(),
     }[how]()
     got = run(x)
-    assert "tap:layer1.0.relu#2" in wanted and len(got) == len(wanted)
-    assert all(torch.allclose(a, b, atol=1e-4, rtol=1e-3) for a, b in zip(got, wanted.values()))
+    assert "tap:layer1.0.relu#2" in expected and len(got) == len(expected)
+    assert all(torch.allclose(a, b, atol=1e-4, rtol=1e-3) for a, b in zip(got, expected.values()))
     assert list(view.state_dict()) == list(module.state_dict())
 
 

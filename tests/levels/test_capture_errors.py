@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture import inputs  # noqa: E402
 from capture.bundle import capture  # noqa: E402
-from capture.problem import Problem, from_exception  # noqa: E402
+from capture.errors import Problem, from_exception  # noqa: E402
 from strata_sdk.models import build_model, flatten_outputs  # noqa: E402
 
 SHAPE = [{"name": "", "dtype": "float32", "shape": [2, 6]}]

@@ -74,10 +74,10 @@ def answer(server) -> tuple[dict, int]:
     """The last line of a capture, and its exit code."""
     last: dict = {}
     for line in server.stdout:
-        said = json.loads(line)
-        if "exit_code" in said:
-            return last, said["exit_code"]
-        last = said
+        message = json.loads(line)
+        if "exit_code" in message:
+            return last, message["exit_code"]
+        last = message
     raise AssertionError("the process ended")
 
 

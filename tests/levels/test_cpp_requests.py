@@ -150,14 +150,18 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
 
 def test_a_level_says_what_its_level_json_declares_and_no_more_than_it_can(tmp_path):
     about = json.loads((level_folder("libtorch") / "level.json").read_text(encoding="utf-8"))
-    for modes, said in ((["infer"], ["infer"]), (["infer", "train"], ["infer", "train"])):
+    for modes, reported in ((["infer"], ["infer"]), (["infer", "train"], ["infer", "train"])):
         (tmp_path / "level.json").write_text(
             json.dumps(about | {"id": "other", "modes": modes, "precisions": ["fp32"]}),
             encoding="utf-8",
         )
         with Worker(tmp_path) as worker:
             hello = worker.ask("hello")
-        assert (hello["level"], hello["modes"], hello["precisions"]) == ("other", said, ["fp32"])
+        assert (hello["level"], hello["modes"], hello["precisions"]) == (
+            "other",
+            reported,
+            ["fp32"],
+        )
         assert (
             ("steps" in hello["ops"]) == ("profile" in hello["ops"]) == ("train" in modes)
             and "serve" in hello["ops"]

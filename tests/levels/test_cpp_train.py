@@ -122,12 +122,12 @@ def test_four_steps_are_those_of_eager(level, optimiser, trained):
 
 
 @pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
-@pytest.mark.parametrize(("done", "given"), [(0, True), (999, True), (5, False)], ids=str)
+@pytest.mark.parametrize(("done", "has_moments"), [(0, True), (999, True), (5, False)], ids=str)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
-    level, done, given, optimiser, trained
+    level, done, has_moments, optimiser, trained
 ):
-    expect_adam_to_count_steps(trained(level, "mnist"), done, given, optimiser, SAME)
+    expect_adam_to_count_steps(trained(level, "mnist"), done, has_moments, optimiser, SAME)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_a_state_that_is_put_back_gives_the_same_steps(level, base, lacking, tra
         optimiser=base | {"lr": 0.05, "schedule": {"name": "step", "every": 2, "gamma": 0.5}},
     )
     losses(worker, [0, 1, 2])
-    kept, step, rate = state(worker)
+    saved, step, rate = state(worker)
     first, after = losses(worker, [3, 0]), state(worker)
-    load_state(worker, kept, step)
+    load_state(worker, saved, step)
     again, step_again, rate_again = state(worker)
-    assert (step_again, rate_again) == (step, rate) == (3, 0.025) and worst(again, kept) == 0
+    assert (step_again, rate_again) == (step, rate) == (3, 0.025) and worst(again, saved) == 0
     assert losses(worker, [3, 0]) == first and worst(state(worker)[0], after[0]) == 0
-    without = {n: v for n, v in kept.items() if n not in lacking}
+    without = {n: v for n, v in saved.items() if n not in lacking}
     load_state(worker, without, 0)
     assert set(state(worker)[0]) == set(without)
 
@@ -263,14 +263,14 @@ def test_a_timed_block_is_steps_with_the_checked_loss(level, trained):
     worker = trained(level, "mnist")
     worker.ask("set_optimiser", optimiser=SGD | {"schedule": {"name": "cosine", "steps": 20}})
     warm = worker.ask("warm_up", iterations=2, min_ns=0)
-    answer, kept = worker.measure([3, 1, 2], check=1, head=1)
+    answer, checked = worker.measure([3, 1, 2], check=1, head=1)
     expected = Eager(worker.bundle, SGD | {"schedule": {"name": "cosine", "steps": 20}})
     steps = [expected.step(i) for i in (0, 1, 0, 3, 1, 2)]
     assert warm["iterations"] == 2 and len(answer["wall_ns"]) == len(answer["latency_ns"]) == 3
     assert (
-        list(kept) == ["1/loss"]
-        and kept["1/loss"].shape == ()
-        and float(kept["1/loss"]) == pytest.approx(steps[4], rel=SAME)
+        list(checked) == ["1/loss"]
+        and checked["1/loss"].shape == ()
+        and float(checked["1/loss"]) == pytest.approx(steps[4], rel=SAME)
     )
     tensors, step, rate = state(worker)
     assert (
@@ -306,14 +306,14 @@ def test_profile_splits_steps_into_phases_and_they_count(level, trained):
 def test_refuses_states_that_do_not_fit(level, trained):
     worker = trained(level, "mnist")
     losses(worker, [0])
-    kept, step, _ = state(worker)
-    lacking = {n: v for n, v in kept.items() if n != "weight:fc2.bias"}
+    saved, step, _ = state(worker)
+    lacking = {n: v for n, v in saved.items() if n != "weight:fc2.bias"}
     for wrong, says in (
         (lacking, "weight:fc2.bias"),
-        (kept | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
-        (kept | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
-        (kept | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"),
-        (kept | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias"),
+        (saved | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
+        (saved | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
+        (saved | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"),
+        (saved | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias"),
     ):
         with pytest.raises(Failed) as failed:
             load_state(worker, wrong, step)
@@ -327,8 +327,8 @@ def test_refuses_states_that_do_not_fit(level, trained):
     with pytest.raises(Failed) as failed:
         worker.ask("state", out="/no/such/folder/state.safetensors")
     assert failed.value.code == "failed" and "/no/such/folder" in failed.value.what
-    load_state(worker, kept, step)
-    assert worst(state(worker)[0], kept) == 0
+    load_state(worker, saved, step)
+    assert worst(state(worker)[0], saved) == 0
 
 
 def test_refuses_optimisers_modes_and_labels_that_make_no_sense(trained, tmp_path):
@@ -480,7 +480,7 @@ def test_libtorch_trains_in_channels_last_as_eager_does(trained):
         assert losses(worker, [0, 1]) == pytest.approx([eager.step(0), eager.step(1)], rel=1e-4)
         tensors, _, _ = state(worker)
         assert worst(tensors, eager.state()) < 1e-3
-        kept = json.dumps(sorted(tensors))
+        names = json.dumps(sorted(tensors))
         load_state(worker, tensors, 2)
         again, _, _ = state(worker)
-        assert json.dumps(sorted(again)) == kept and worst(again, tensors) == 0
+        assert json.dumps(sorted(again)) == names and worst(again, tensors) == 0

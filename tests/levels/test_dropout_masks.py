@@ -74,14 +74,16 @@ def test_masks_follow_from_the_seed_and_go_on_with_the_state(level, bundle, cach
         assert losses(worker, [0, 0, 0]) != drawn
         load_state(worker, first, 0, seed=5)
         assert losses(worker, [0]) == drawn[:1]
-        kept, step, _ = whole_state(worker)
-        assert kept["count:norm.num_batches_tracked"] == first["count:norm.num_batches_tracked"] + 1
+        saved, step, _ = whole_state(worker)
+        assert (
+            saved["count:norm.num_batches_tracked"] == first["count:norm.num_batches_tracked"] + 1
+        )
         assert losses(worker, [0, 0]) == drawn[1:]
         later = whole_state(worker)[0]
-        load_state(worker, kept, step)
+        load_state(worker, saved, step)
         again = whole_state(worker)[0]
-        assert set(again) == set(kept) and all(
-            np.array_equal(again[name], kept[name]) for name in kept
+        assert set(again) == set(saved) and all(
+            np.array_equal(again[name], saved[name]) for name in saved
         )
         assert losses(worker, [0, 0]) == drawn[1:] and all(
             np.array_equal(value, later[name]) for name, value in whole_state(worker)[0].items()
@@ -94,7 +96,7 @@ def test_masks_follow_from_the_seed_and_go_on_with_the_state(level, bundle, cach
         losses(worker, [1, 2])
         load_state(worker, first, 0, seed=5)
         assert losses(worker, [0, 0, 0]) == drawn, "in a process of its own"
-        load_state(worker, kept, step)
+        load_state(worker, saved, step)
         assert losses(worker, [0, 0]) == drawn[1:]
 
 

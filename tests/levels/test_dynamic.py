@@ -188,10 +188,10 @@ def test_a_network_that_runs_at_one_size_only_is_told_with_the_size(tmp_path):
 
 def test_a_network_whose_path_depends_on_the_batch_does_not_export_and_says_where(tmp_path):
     assert captured(tmp_path, "branch") == {"ok": True}
-    said = json.loads(
+    message = json.loads(
         (tmp_path / "bundle" / "dynamic" / "bundle.json").read_text(encoding="utf-8")
     )["export"]
-    assert not said["ok"] and "batch" in said["what"]
+    assert not message["ok"] and "batch" in message["what"]
     assert json.loads((tmp_path / "bundle" / "bundle.json").read_text(encoding="utf-8"))["export"][
         "ok"
     ]
@@ -205,7 +205,7 @@ def test_the_program_whose_lines_are_counted_runs_the_network(level, opened, bun
     done = subprocess.run(
         [
             sys.executable,
-            str(ROOT / "levels" / level / "use.py"),
+            str(ROOT / "levels" / level / "standalone.py"),
             f"{ROOT / 'tests' / 'levels' / 'networks.py'}:in_place_network",
             str(bundle / "weights" / "timed.safetensors"),
             "2",
@@ -225,7 +225,7 @@ def test_the_program_whose_lines_are_counted_runs_the_network(level, opened, bun
 
 
 def test_the_cpp_program_whose_lines_are_counted_runs_the_network(opened):
-    program = Path(os.environ["STRATA_LEVEL_BUILD"]) / "libtorch_use"
+    program = Path(os.environ["STRATA_LEVEL_BUILD"]) / "libtorch_standalone"
     done = subprocess.run(
         [
             program,

@@ -96,8 +96,8 @@ def test_a_faultless_worker_passes(tmp_path):
 
 
 def test_lines_of_progress_before_an_answer_break_no_rule(tmp_path):
-    said = {"ops": {op: {"progress": ["this", "that"]} for op in ("hello", "load", "warm_up")}}
-    done = strata("level", "check", fake(tmp_path, QUICK | said))
+    expected = {"ops": {op: {"progress": ["this", "that"]} for op in ("hello", "load", "warm_up")}}
+    done = strata("level", "check", fake(tmp_path, QUICK | expected))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -142,11 +142,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_worker_that_breaks_one_rule_is_found_out(tmp_path, name):
-    script, said = BROKEN[name]
+    script, expected = BROKEN[name]
     done = strata("level", "check", fake(tmp_path, QUICK | script), "--timeout", "5")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert any(said in line for line in lines(done, "FAIL")) or (
-        said == "FAIL" and lines(done, "FAIL")
+    assert any(expected in line for line in lines(done, "FAIL")) or (
+        expected == "FAIL" and lines(done, "FAIL")
     ), done.stdout
 
 
@@ -186,8 +186,8 @@ def test_arguments_after_two_dashes_reach_the_program(tmp_path):
 
 
 def test_a_new_python_level_passes_at_once(tmp_path):
-    made = strata("level", "new", "my_level", "--language", "python", "--into", tmp_path)
-    assert made.returncode == 0, made.stderr
+    new_level = strata("level", "new", "my_level", "--language", "python", "--into", tmp_path)
+    assert new_level.returncode == 0, new_level.stderr
     done = strata("level", "check", tmp_path / "my_level")
     assert done.returncode == 0, done.stdout + done.stderr
     assert any("my_level runs no network yet" in line for line in lines(done, "skip"))
@@ -200,8 +200,8 @@ def test_a_new_python_level_passes_at_once(tmp_path):
     shutil.which("cmake") is None or shutil.which("ninja") is None, reason="no cmake or ninja here"
 )
 def test_a_new_cpp_level_passes_once_it_is_built(tmp_path):
-    made = strata("level", "new", "mine", "--language", "c++", "--into", tmp_path)
-    assert made.returncode == 0, made.stderr
+    new_level = strata("level", "new", "mine", "--language", "c++", "--into", tmp_path)
+    assert new_level.returncode == 0, new_level.stderr
     folder = tmp_path / "mine"
     # NDEBUG as in the real flags: the suite tells a debug build apart.
     subprocess.run(
@@ -234,15 +234,15 @@ def launcher() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (("Bad-Id", "--language", "python"), "a-z"),
         (("fine", "--language", "cpp"), "did you mean c++"),
         (("fine", "--language", "cobol"), "c++, python"),
     ],
 )
-def test_a_new_level_with_a_bad_name_or_language_is_wrong_usage(tmp_path, arguments, said):
+def test_a_new_level_with_a_bad_name_or_language_is_wrong_usage(tmp_path, arguments, expected):
     done = strata("level", "new", *arguments, "--into", tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert expected in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -125,7 +125,7 @@ def refuses_what_it_was_not_made_for(level: str, folder: Path, run: str) -> None
     files, wrong = tensor_files(folder), folder / "test" / "wrong.safetensors"
     right = files.read_safetensors(folder / "test" / "inputs.safetensors")["0/arg0"]
     takes = "; this artefact takes F32 [" + ",".join(map(str, right.shape)) + "]"
-    for tensors, said in (
+    for tensors, message in (
         (
             {"0/arg0": right.astype("f8")},
             f"input arg0 is F64 [{','.join(map(str, right.shape))}]{takes}",
@@ -142,8 +142,8 @@ def refuses_what_it_was_not_made_for(level: str, folder: Path, run: str) -> None
     ):
         files.write_safetensors(wrong, tensors)
         done = follow(run.replace("inputs.safetensors", "wrong.safetensors"), folder)
-        assert done.returncode == 1 and said in done.stderr and not done.stdout, (
-            said,
+        assert done.returncode == 1 and message in done.stderr and not done.stdout, (
+            message,
             done.stdout,
             done.stderr,
         )
@@ -162,7 +162,7 @@ def refuses_what_it_was_not_made_for(level: str, folder: Path, run: str) -> None
         return
     weights = folder / "weights.safetensors"
     data, stored = weights.read_bytes(), dict(files.read_safetensors(weights))
-    for changed, said in (
+    for changed, message in (
         (
             {"conv1.weight": stored["conv1.weight"].view("i4")},
             "conv1.weight of ./weights.safetensors is I32",
@@ -177,8 +177,8 @@ def refuses_what_it_was_not_made_for(level: str, folder: Path, run: str) -> None
         )
         done = follow(run, folder)
         weights.write_bytes(data)
-        assert done.returncode == 1 and said in done.stderr and not done.stdout, (
-            said,
+        assert done.returncode == 1 and message in done.stderr and not done.stdout, (
+            message,
             done.stdout,
             done.stderr,
         )
@@ -205,7 +205,7 @@ def test_a_program_says_what_is_wrong_with_its_input(exported, tmp_path):
         {"0/other": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
     ).encode()
     named_otherwise.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    for words, said in (
+    for words, message in (
         ([], "usage"),
         ([folder, "/nowhere"], "/nowhere cannot be read"),
         ([folder, damaged], "outside the file"),
@@ -215,4 +215,4 @@ def test_a_program_says_what_is_wrong_with_its_input(exported, tmp_path):
         done = subprocess.run(
             [str(program), *map(str, words)], capture_output=True, text=True, timeout=60
         )
-        assert done.returncode == 1 and said in done.stderr, (words, done.stderr)
+        assert done.returncode == 1 and message in done.stderr, (words, done.stderr)

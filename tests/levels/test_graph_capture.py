@@ -43,7 +43,7 @@ def operations(graph: dict) -> list[str]:
 def test_the_graph_gives_the_references_of_inference(bundles, name, weights):
     bundle = bundles(name)
     assert about(bundle)["graph"] == {"ok": True, "what": "", "where": ""}
-    wanted = load_file(bundle / "reference" / f"{weights}.safetensors")
+    expected = load_file(bundle / "reference" / f"{weights}.safetensors")
     runner = Interpreter(bundle, weights)
     assert runner.graph["mode"] == "infer" and not runner.graph["updates"]
     assert [o["name"] for o in runner.graph["outputs"]] == [
@@ -54,7 +54,7 @@ def test_the_graph_gives_the_references_of_inference(bundles, name, weights):
     ]
     for index in range(2):
         for key, value in runner.run(entry(bundle, index)).items():
-            truth = wanted[f"f64/{index}/{key}"]
+            truth = expected[f"f64/{index}/{key}"]
             assert (value - truth).abs().max() <= 1e-9 * truth.abs().max(), key
 
 
@@ -74,13 +74,13 @@ def test_the_training_graph_gives_loss_gradients_and_statistics(bundles, name, w
         | {f"grad:{k}": p.grad for k, p in runner.parameters.items()}
         | {f"stat:{k}": v for k, v in runner.updates().items() if v.is_floating_point()}
     )
-    wanted = {
+    expected = {
         k.removeprefix("0/"): v.double()
         for k, v in load_file(bundle / "reference" / f"{weights}.train.safetensors").items()
         if k.startswith("0/")
     }
-    assert set(found) == set(wanted)
-    for key, truth in wanted.items():  # stored as float32
+    assert set(found) == set(expected)
+    for key, truth in expected.items():  # stored as float32
         assert (found[key] - truth).norm() <= 1e-6 * truth.norm() + 1e-12, key
 
 
@@ -135,8 +135,8 @@ def test_operations_stay_whole_and_name_their_place(bundles):
 def test_a_network_that_does_not_export_has_a_bundle_without_a_graph(bundles):
     bundle = bundles("branching")
     assert not (bundle / "graph.json").exists()
-    said = about(bundle)["graph"]
-    assert not said["ok"] and said["what"] and "networks.py" in said["where"]
+    answer = about(bundle)["graph"]
+    assert not answer["ok"] and answer["what"] and "networks.py" in answer["where"]
 
 
 # ------------------------------------------------------------------- networks that write in place
@@ -226,8 +226,8 @@ def captured(module: nn.Module, x: Tensor, folder: Path, mode: str = "infer") ->
     from safetensors.torch import save_file
 
     info = {"inputs": [{"name": "arg0", "keyword": False}], "outputs": [{"name": "output"}]}
-    program, said = export(module.train(mode == "train"), {"arg0": x}, info)
-    assert program is not None, said
+    program, answer = export(module.train(mode == "train"), {"arg0": x}, info)
+    assert program is not None, answer
     (folder / "weights").mkdir(parents=True)
     save_file(
         {k: v.contiguous() for k, v in module.state_dict().items()},
@@ -247,8 +247,8 @@ def captured(module: nn.Module, x: Tensor, folder: Path, mode: str = "infer") ->
 @pytest.mark.parametrize("network", [Views, Siblings, Biased, Masked, Chained])
 def test_in_place_operations_become_functional(network, tmp_path):
     x = torch.randn(3, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float32)
-    said, folder = captured(network(), x, tmp_path / "bundle")
-    assert said["ok"], said
+    answer, folder = captured(network(), x, tmp_path / "bundle")
+    assert answer["ok"], answer
     runner = Interpreter(folder)
     assert not [op for op in operations(runner.graph) if op.endswith("_")]
     assert torch.allclose(
@@ -283,22 +283,22 @@ def test_what_depends_on_nothing_is_computed_once(tmp_path):
 
 
 def test_a_network_that_changes_a_buffer_in_eval_mode_has_no_graph(tmp_path):
-    said, folder = captured(Counting(), torch.ones(3, 2), tmp_path / "bundle")
+    answer, folder = captured(Counting(), torch.ones(3, 2), tmp_path / "bundle")
     assert (
-        not said["ok"]
-        and said["what"] == "no graph: the network changes its buffer 'calls' in eval mode"
+        not answer["ok"]
+        and answer["what"] == "no graph: the network changes its buffer 'calls' in eval mode"
     )
     assert not (folder / "graph.json").exists()
 
 
 def test_a_training_graph_never_lets_a_gradient_through_that_the_network_stops(tmp_path):
     x = torch.ones(3, 2)
-    said, _ = captured(Detached(result=True), x, tmp_path / "result", "train")
+    answer, _ = captured(Detached(result=True), x, tmp_path / "result", "train")
     assert (
-        not said["ok"]
-        and said["what"]
+        not answer["ok"]
+        and answer["what"]
         == "no graph: a gradient stops at a detach, which the list of operations does not say"
-        and "test_graph_capture.py" in said["where"]
+        and "test_graph_capture.py" in answer["where"]
     )
     assert captured(Detached(result=True), x, tmp_path / "inferred")[0]["ok"]
     # an input gets no gradient anyway

@@ -95,11 +95,11 @@ def test_four_steps_of_the_optimiser_are_those_of_eager(optimiser, graph_worker)
 
 
 @pytest.mark.parametrize("optimiser", [ADAM, ADAMW | {"eps": 1e-8}], ids=lambda o: o["name"])
-@pytest.mark.parametrize(("done", "given"), [(0, True), (999, True), (5, False)], ids=str)
+@pytest.mark.parametrize(("done", "has_moments"), [(0, True), (999, True), (5, False)], ids=str)
 def test_a_step_of_adam_from_given_buffers_counts_the_steps_that_were_done(
-    done, given, optimiser, graph_worker
+    done, has_moments, optimiser, graph_worker
 ):
-    expect_adam_to_count_steps(graph_worker("mnist"), done, given, optimiser, NEAR, worst)
+    expect_adam_to_count_steps(graph_worker("mnist"), done, has_moments, optimiser, NEAR, worst)
 
 
 def test_trains_a_residual_network_with_its_statistics(graph_worker):
@@ -218,20 +218,20 @@ def test_profile_splits_steps_into_phases_and_they_count(level, graph_worker):
 def test_refuses_states_that_do_not_fit(graph_worker):
     worker = graph_worker("mnist")
     losses(worker, [0])
-    kept, step, _ = state(worker)
-    lacking = {n: v for n, v in kept.items() if n != "weight:fc2.bias"}
+    saved, step, _ = state(worker)
+    lacking = {n: v for n, v in saved.items() if n != "weight:fc2.bias"}
     for wrong, says in (
         (lacking, "weight:fc2.bias"),
-        (kept | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
-        (kept | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
-        (kept | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"),
-        (kept | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias"),
+        (saved | {"weight:fc2.bias": np.zeros(3, np.float32)}, "weight:fc2.bias"),
+        (saved | {"momentum:fc9.bias": np.zeros(3, np.float32)}, "momentum:fc9.bias"),
+        (saved | {"momentum:fc2.bias": np.zeros(3, np.float32)}, "momentum:fc2.bias"),
+        (saved | {"weight:fc2.bias": np.zeros(10)}, "weight:fc2.bias"),
     ):
         with pytest.raises(Failed) as failed:
             load_state(worker, wrong, step)
         assert failed.value.code == "failed" and says in failed.value.what
-    load_state(worker, kept, step)
-    assert all(np.array_equal(v, kept[n]) for n, v in state(worker)[0].items())
+    load_state(worker, saved, step)
+    assert all(np.array_equal(v, saved[n]) for n, v in state(worker)[0].items())
 
 
 def test_an_operation_without_a_backward_rule_is_unsupported_with_its_place(tmp_path):

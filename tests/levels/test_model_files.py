@@ -65,10 +65,10 @@ def files(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def bundle_of(files, tmp_path_factory):
     """bundle_of("pt2") -> the bundle of net.pt2."""
-    made: dict[str, Path] = {}
+    written: dict[str, Path] = {}
 
     def get(kind: str) -> Path:
-        if kind not in made:
+        if kind not in written:
             place = tmp_path_factory.mktemp(kind)
             inputs = (
                 [{"name": "", "dtype": "float32", "shape": [2, 3, 12, 12]}] if kind == "pt" else []
@@ -78,8 +78,8 @@ def bundle_of(files, tmp_path_factory):
                 place / "bundle",
                 {"model": str(files / f"net.{kind}"), "inputs": inputs, "threads": 1},
             )
-            made[kind] = place / "bundle"
-        return made[kind]
+            written[kind] = place / "bundle"
+        return written[kind]
 
     return get
 

@@ -22,7 +22,7 @@ import odd_networks  # noqa: E402
 
 from capture import reference as ref  # noqa: E402
 from capture.bundle import capture  # noqa: E402
-from capture.problem import Problem  # noqa: E402
+from capture.errors import Problem  # noqa: E402
 from strata_sdk.models import read_bundle  # noqa: E402
 
 MODELS = Path(__file__).with_name("odd_networks.py")
@@ -43,15 +43,17 @@ QUICK = (
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
     """captured(network) -> the bundle's folder."""
-    made: dict[str, Path] = {}
+    bundles: dict[str, Path] = {}
 
     def get(name: str, **fields) -> Path:
-        if name not in made:
-            made[name] = tmp_path_factory.mktemp(name) / "bundle"
+        if name not in bundles:
+            bundles[name] = tmp_path_factory.mktemp(name) / "bundle"
             capture(
-                {"model": f"{MODELS}:{name}", "threads": 1} | fields, made[name], lambda _text: None
+                {"model": f"{MODELS}:{name}", "threads": 1} | fields,
+                bundles[name],
+                lambda _text: None,
             )
-        return made[name]
+        return bundles[name]
 
     return get
 
@@ -86,7 +88,7 @@ def test_one_that_writes_what_is_there_already_is_said_to(captured):
 
 def test_the_ring_and_the_references_are_those_of_inputs_that_nobody_wrote_into(captured):
     folder = captured("normalises_in_place")
-    ring, wanted = (
+    ring, expected = (
         load_file(folder / "inputs.safetensors"),
         load_file(folder / "reference" / "timed.safetensors"),
     )
@@ -98,7 +100,7 @@ def test_the_ring_and_the_references_are_those_of_inputs_that_nobody_wrote_into(
     for i in range(4):
         with torch.no_grad():
             assert torch.allclose(
-                network(ring[f"{i}/arg0"].clone()).double(), wanted[f"f64/{i}/output"], atol=1e-5
+                network(ring[f"{i}/arg0"].clone()).double(), expected[f"f64/{i}/output"], atol=1e-5
             ), i
 
 
@@ -121,9 +123,11 @@ def test_a_worker_answers_alike_however_often_the_network_has_run(level, first, 
                 region="end_to_end",
             )
         got = [worker.prove([0, 1, 2, 3]) for _ in range(2)][1]
-        wanted = load_file(folder / "reference" / "timed.safetensors")
+        expected = load_file(folder / "reference" / "timed.safetensors")
         for i in range(4):
-            assert np.allclose(got[f"{i}/output"], wanted[f"f64/{i}/output"].numpy(), atol=1e-5), i
+            assert np.allclose(
+                got[f"{i}/output"], expected[f"f64/{i}/output"].numpy(), atol=1e-5
+            ), i
 
 
 def test_every_level_measures_a_network_that_writes_into_its_input(tmp_path):
@@ -192,31 +196,31 @@ def test_a_network_whose_answer_follows_the_calls_before_is_refused_with_the_buf
 
 def test_nan_at_the_same_places_is_equal_and_nan_at_others_is_named():
     nan, inf = math.nan, math.inf
-    wanted = {"y": torch.tensor([[1.0, nan, inf, -inf, 2.0]], dtype=torch.float64)}
-    assert ref.differs({"y": wanted["y"].float()}, wanted, [], 1e-6) == ""
+    expected = {"y": torch.tensor([[1.0, nan, inf, -inf, 2.0]], dtype=torch.float64)}
+    assert ref.differs({"y": expected["y"].float()}, expected, [], 1e-6) == ""
     for wrong in (
         [1, 2, inf, -inf, 2],
         [nan, nan, inf, -inf, 2],
         [1, nan, -inf, -inf, 2],
         [1, nan, inf, -inf, nan],
     ):
-        said = ref.differs({"y": torch.tensor([wrong], dtype=torch.float32)}, wanted, [], 1e-6)
-        assert "NaN or an infinity at 1 of 5 places" in said, (wrong, said)
+        message = ref.differs({"y": torch.tensor([wrong], dtype=torch.float32)}, expected, [], 1e-6)
+        assert "NaN or an infinity at 1 of 5 places" in message, (wrong, message)
     assert "times the envelope" in ref.differs(
-        {"y": torch.tensor([[1.5, nan, inf, -inf, 2]])}, wanted, [], 1e-6
+        {"y": torch.tensor([[1.5, nan, inf, -inf, 2]])}, expected, [], 1e-6
     )
 
 
 def test_an_overflow_of_float32_that_legitimate_runs_share_is_no_difference():
-    wanted, overflow = (
+    expected, overflow = (
         {"y": torch.tensor([1.0, 1e300], dtype=torch.float64)},
         {"y": torch.tensor([1.0, math.inf])},
     )
     assert (
-        ref.differs(overflow, wanted, [overflow], 1e-6) == ""
-        and ref.differs(overflow, wanted, [], 1e-6) != ""
+        ref.differs(overflow, expected, [overflow], 1e-6) == ""
+        and ref.differs(overflow, expected, [], 1e-6) != ""
     )
-    assert ref.envelope_error({"default": [overflow]}, [wanted]) < 1e-5
+    assert ref.envelope_error({"default": [overflow]}, [expected]) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["some_nan", "only_nan", "infinite", "large_values"])
@@ -250,9 +254,9 @@ def test_no_weight_of_a_users_network_is_drawn_anew(captured):
     """What is measured, and exported with a certificate, computes what build() gives."""
     folder = captured("constant_weights")
     torch.manual_seed(0)
-    given, _ = odd_networks.constant_weights()
+    network, _ = odd_networks.constant_weights()
     timed = load_file(folder / "weights" / "timed.safetensors")
-    assert all(torch.equal(timed[name], value) for name, value in given.state_dict().items())
+    assert all(torch.equal(timed[name], value) for name, value in network.state_dict().items())
     info = read_bundle(folder)
     assert (
         info["weight_source"]

@@ -230,7 +230,7 @@ def test_eager_is_measured_in_both(cases):
 def test_a_network_that_eager_cannot_run_in_the_mode_is_told_with_its_line(tmp_path):
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
     from capture.bundle import capture
-    from capture.problem import Problem
+    from capture.errors import Problem
 
     path = tmp_path / "fixed.py"
     path.write_text(
@@ -251,20 +251,20 @@ def test_a_network_that_eager_cannot_run_in_the_mode_is_told_with_its_line(tmp_p
 
 def test_the_training_bundle_of_a_mode_adds_what_eagers_steps_err_in_it(bundles):
     bundle = bundles("train_tiny_amp")
-    strict, told = about(bundle), in_mode(bundle, "amp-bf16")
+    strict, in_precision = about(bundle), in_mode(bundle, "amp-bf16")
     assert json.loads((bundle / "bundle.json").read_text())["case"]["precision"] == "amp-bf16"
     for weights in ("timed", "probe1", "probe2"):
         assert (
-            set(told[weights]["envelope"]["grad"])
-            == set(told[weights]["least"])
+            set(in_precision[weights]["envelope"]["grad"])
+            == set(in_precision[weights]["least"])
             == set(strict[weights]["envelope"]["grad"])
         )
-        assert 2.0**-9 <= told[weights]["envelope"]["loss"] < 0.1
-        for name, off in told[weights]["envelope"]["grad"].items():
+        assert 2.0**-9 <= in_precision[weights]["envelope"]["loss"] < 0.1
+        for name, off in in_precision[weights]["envelope"]["grad"].items():
             assert (
                 2.0**-9 <= off < 1
                 and 16 * strict["probe1"]["envelope"]["grad"][name]
-                < told[weights]["least"][name]
+                < in_precision[weights]["least"][name]
                 <= off
             ), (weights, name)
 

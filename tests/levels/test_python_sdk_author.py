@@ -109,11 +109,11 @@ def test_progress_is_told_before_the_answer_and_never_while_something_is_timed(s
     says = "def load(self, job):\n        self.scale = 0.0; self.progress('half of it')\n    def run(self):\n        self.progress('running'); self.y = self.x * self.scale"
     worker = sample(says)
     worker.load()
-    assert worker.told == ["half of it"]
+    assert worker.progress == ["half of it"]
     worker.prove([0])
-    assert worker.told == ["half of it", "running"]
+    assert worker.progress == ["half of it", "running"]
     worker.measure([0, 1, 2])
-    assert worker.told == ["half of it", "running"]
+    assert worker.progress == ["half of it", "running"]
 
 
 def test_a_level_without_a_function_that_every_level_has_fails_with_its_name(sample):

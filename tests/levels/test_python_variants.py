@@ -16,13 +16,13 @@ from envelopes import SETS, envelope, reference
 )
 def test_a_variant_infers_within_the_envelope_for_every_set(level, bundles, running_variant):
     worker, loaded = running_variant(level, "in_place")
-    told = {
+    settings = {
         "eager@channels_last": {"layout": "channels_last"},
         "compile@channels_last": {"layout": "channels_last", "graph": "compiled"},
         "compile@freezing": {"freezing": True},
         "compile@max-autotune": {"autotune": True, "freezing": False},
     }[level]
-    assert told.items() <= loaded["settings"].items()
+    assert settings.items() <= loaded["settings"].items()
     for weights in SETS:
         worker.ask("weights", weights=weights)
         assert error(worker.prove([0, 1]), reference(bundles("in_place"), weights)) <= 8 * envelope(

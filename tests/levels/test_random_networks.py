@@ -22,7 +22,8 @@ from client import Failed, Worker
 from conftest import once
 from envelopes import FLOOR
 from level_builds import PRIMITIVES, STATIC
-from random_networks import Network, Recipe, drawn, shrunk
+from network_recipes import Network, Recipe
+from random_networks import drawn, shrunk
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -283,7 +284,7 @@ def relative(found: dict[str, Tensor], truth: dict[str, Tensor], trains: bool) -
     }
 
 
-def made(recipe: Recipe, folder: Path) -> Path:
+def capture_recipe(recipe: Recipe, folder: Path) -> Path:
     """A bundle with the truth beside it."""
     network, inputs = Network(recipe), recipe.inputs()
     labels = None
@@ -373,7 +374,7 @@ RUN: dict[str, Callable[[list[Path], Path], dict[Path, dict | str]]] = {
 def faults(level: str, recipes: list[Recipe], folder: Path) -> list[str]:
     """What is wrong with each; empty: nothing."""
     folder.mkdir()
-    bundles = [made(recipe, folder / f"net{i}") for i, recipe in enumerate(recipes)]
+    bundles = [capture_recipe(recipe, folder / f"net{i}") for i, recipe in enumerate(recipes)]
     found = RUN[level](bundles, folder)
     return [what_is_wrong(bundle, found[bundle]) for bundle in bundles]
 
@@ -392,7 +393,9 @@ def bundles(shared, one_thread) -> dict[str, Path]:
     """The networks' bundles by name, captured by one process for all."""
     folder, recipes = shared / "random", networks()
     by_name = {name: folder / f"net{i}" for i, name in enumerate(recipes)}
-    once(folder, lambda: [made(recipe, by_name[name]) for name, recipe in recipes.items()])
+    once(
+        folder, lambda: [capture_recipe(recipe, by_name[name]) for name, recipe in recipes.items()]
+    )
     return by_name
 
 
@@ -406,9 +409,9 @@ def test_random_networks_and_those_that_once_failed_compute_what_float64_compute
         for name, bundle in bundles.items()
         if (what := what_is_wrong(bundle, found[bundle]))
     }
-    told, recipes = [], networks()
+    lines, recipes = [], networks()
     for number, (name, what) in enumerate(wrong.items()):
-        told.append(f"{name}: {what}")
+        lines.append(f"{name}: {what}")
         if number < 3 and name not in KEPT:
             rounds = iter(range(1000))
             small = shrunk(
@@ -418,8 +421,8 @@ def test_random_networks_and_those_that_once_failed_compute_what_float64_compute
                     for fault in faults(level, tried, tmp_path / f"{name}-{next(rounds)}")
                 ],
             )
-            told.append(f"smallest: {small.text()}")
-    assert not wrong, "\n".join(told)
+            lines.append(f"smallest: {small.text()}")
+    assert not wrong, "\n".join(lines)
 
 
 def test_the_random_networks_have_what_the_levels_must_get_right():

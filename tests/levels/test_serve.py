@@ -164,11 +164,11 @@ def test_the_program_measures_two_clients_of_eager_and_libtorch(tmp_path):
         "eager": {(1, "threads"), (2, "threads"), (2, "processes")},
         "libtorch": {(1, "threads"), (2, "threads")},
     }
-    for name, wanted in kinds.items():
+    for name, expected in kinds.items():
         points = {
             (point["clients"], point["as"]): point for point in rows[name]["clients"]["points"]
         }
-        assert set(points) == wanted
+        assert set(points) == expected
         for point in points.values():
             assert point["state"] == "measured", point["reason"]
             assert (

@@ -80,7 +80,7 @@ def test_cases_of_other_batches_sizes_threads_and_modes_have_one_file_of_each_se
     model, captured, tmp_path
 ):
     first = captured({"model": model}, "first")
-    made = {path: path.stat().st_mtime_ns for path in networks(tmp_path)[0].glob("weights/*")}
+    written = {path: path.stat().st_mtime_ns for path in networks(tmp_path)[0].glob("weights/*")}
     for name, more in (
         ("larger", {"inputs": image(4, 20), "batch": 4}),
         ("one", {"batch": 1}),
@@ -95,7 +95,7 @@ def test_cases_of_other_batches_sizes_threads_and_modes_have_one_file_of_each_se
         and weights(trained)["timed"] == weights(first)["timed"]
     )
     [network] = networks(tmp_path)
-    assert set(weights(first)) == set(SETS) and made == {
+    assert set(weights(first)) == set(SETS) and written == {
         path: path.stat().st_mtime_ns for path in network.glob("weights/*")
     }, "a set was made again"
     assert json.loads((first / "bundle.json").read_text())["network"]["key"] == network.name
@@ -117,7 +117,7 @@ def test_a_network_that_strata_ships_is_calibrated_at_its_own_shape(tmp_path):
         inputs = resolve_inputs(spec, built)
         (tmp_path / name / "weights").mkdir(parents=True)
         info = {"model": {"kind": "shipped", "name": "resnet18"}, "network": {}}
-        made = NetworkWeights(
+        prepared = NetworkWeights(
             built.module.requires_grad_(False),
             spec,
             info,
@@ -126,13 +126,13 @@ def test_a_network_that_strata_ships_is_calibrated_at_its_own_shape(tmp_path):
             [],
             tmp_path / name,
         )
-        assert made.prepare(lambda _sets: None, lambda _text: None) == (
+        assert prepared.prepare(lambda _sets: None, lambda _text: None) == (
             "seeded 0, calibrated BatchNorm statistics",
             "seed0",
         )
-        found.append(made)
+        found.append(prepared)
     for each in SETS:
-        a, b = (made.tensors(each) for made in found)
+        a, b = (prepared.tensors(each) for prepared in found)
         assert all(torch.equal(a[key], b[key]) for key in a) and not torch.equal(
             a["bn1.running_mean"], torch.zeros(64)
         ), each
@@ -179,13 +179,13 @@ def test_what_decides_the_weights_makes_another_network(model, captured, tmp_pat
 
 def test_a_network_that_was_removed_is_made_again_and_bundles_stay_whole(model, captured, tmp_path):
     first = captured({"model": model}, "first")
-    kept = {name: (first / "weights" / f"{name}.safetensors").read_bytes() for name in SETS}
+    stored = {name: (first / "weights" / f"{name}.safetensors").read_bytes() for name in SETS}
     shutil.rmtree(tmp_path / "networks")
     second = captured({"model": model, "batch": 3}, "second")
     for name in SETS:
         assert (
             (first / "weights" / f"{name}.safetensors").read_bytes()
-            == kept[name]
+            == stored[name]
             == (second / "weights" / f"{name}.safetensors").read_bytes()
         )
 
@@ -194,16 +194,16 @@ def test_a_network_that_was_removed_is_made_again_and_bundles_stay_whole(model, 
 def test_a_set_that_is_not_whole_is_made_again(damage, model, captured, tmp_path):
     first = captured({"model": model}, "first")
     path = networks(tmp_path)[0] / "weights" / "generic1.safetensors"
-    kept = path.read_bytes()
+    stored = path.read_bytes()
     if damage == "without its hash":
         path.with_suffix(".json").unlink()
     elif damage == "a link":
         path.rename(tmp_path / "elsewhere")
         path.symlink_to(tmp_path / "elsewhere")
     else:
-        path.write_bytes(kept[:-4] + (b"" if damage == "cut" else b"abcd"))
+        path.write_bytes(stored[:-4] + (b"" if damage == "cut" else b"abcd"))
     second = captured({"model": model, "batch": 3}, "second")
-    assert (second / "weights" / "generic1.safetensors").read_bytes() == kept and weights(second)[
+    assert (second / "weights" / "generic1.safetensors").read_bytes() == stored and weights(second)[
         "generic1"
     ] != weights(first)["generic1"]
     assert weights(second)["timed"] == weights(first)["timed"]

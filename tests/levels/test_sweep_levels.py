@@ -97,8 +97,8 @@ def test_a_fault_is_found_at_every_point_that_has_it_and_at_no_other(swept):
         for batch in BATCHES:
             for size in SIZES:
                 row = rows[name, batch, size]
-                wanted = ("unequal", "mistrusted") if has_it(batch, size) else ("measured",)
-                assert row["state"] in wanted, (fault, batch, size, row["state"], row["reason"])
+                expected = ("unequal", "mistrusted") if has_it(batch, size) else ("measured",)
+                assert row["state"] in expected, (fault, batch, size, row["state"], row["reason"])
 
 
 def test_the_sound_level_is_measured_everywhere(swept):

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.bundle import capture  # noqa: E402
-from capture.probe import MARGIN, SAME, TIE, make_probe  # noqa: E402
-from capture.problem import Problem  # noqa: E402
+from capture.errors import Problem  # noqa: E402
+from capture.smooth_weights import MARGIN, SAME, TIE, make_probe  # noqa: E402
 from capture.train import WIDEST  # noqa: E402
 from capture.train_faults import TRAIN_FAULTS  # noqa: E402
 from capture.training_step import LEAST  # noqa: E402
@@ -54,21 +54,21 @@ def test_the_folder_holds_what_the_document_says(folder):
     module = build_model(bundle["case"]["model"]).module
     assert {p.stem for p in (folder / "weights").iterdir()} == set(SETS)
     for name in SETS:
-        told, tensors = (
+        about, tensors = (
             train_json(folder)[name],
             load_file(folder / "reference" / f"{name}.train.safetensors"),
         )
         names = {"0/loss"} | {
-            f"0/{kind}:{k}" for kind in ("grad", "stat") for k in told["envelope"][kind]
+            f"0/{kind}:{k}" for kind in ("grad", "stat") for k in about["envelope"][kind]
         }
         names |= {f"{i}/loss" for i in range(1, bundle["ring"])} if name == "probe1" else set()
         assert set(tensors) == names and all(v.dtype == torch.float32 for v in tensors.values())
-        assert set(told["envelope"]["grad"]) == {n for n, _ in module.named_parameters()}
-        assert set(told["envelope"]["stat"]) == {
+        assert set(about["envelope"]["grad"]) == {n for n, _ in module.named_parameters()}
+        assert set(about["envelope"]["stat"]) == {
             n for n, _ in module.named_buffers() if "running_" in n
         }
         gradients = torch.cat([v.double().reshape(-1) for k, v in tensors.items() if "grad:" in k])
-        assert told["grad_floor"] == pytest.approx(
+        assert about["grad_floor"] == pytest.approx(
             gradients.square().mean().sqrt().item(), rel=1e-5
         )
         assert set(load_file(folder / "weights" / f"{name}.safetensors")) == set(
@@ -77,9 +77,9 @@ def test_the_folder_holds_what_the_document_says(folder):
 
 
 def test_envelopes_are_those_of_rounding(folder):
-    told = train_json(folder)
+    about = train_json(folder)
     for name in SETS:
-        envelope = told[name]["envelope"]
+        envelope = about[name]["envelope"]
         assert all(LEAST <= e <= 1e-4 for e in [envelope["loss"], *envelope["stat"].values()]), name
         assert all(
             LEAST <= e <= (0.1 if name == "timed" else WIDEST) for e in envelope["grad"].values()
@@ -88,31 +88,33 @@ def test_envelopes_are_those_of_rounding(folder):
 
 def test_no_maximum_of_a_probe_can_flip_by_rounding(bundles):
     # it has a max pooling, whose nearest values a float32 step would exchange
-    told = train_json(bundles("train_mnist"))
-    assert all(max(told[name]["envelope"]["grad"].values()) < 2e-5 for name in ("probe1", "probe2"))
+    about = train_json(bundles("train_mnist"))
+    assert all(
+        max(about[name]["envelope"]["grad"].values()) < 2e-5 for name in ("probe1", "probe2")
+    )
 
 
 def test_every_fault_that_applies_reaches_ten_bounds_and_nothing_is_weak(folder):
-    told = train_json(folder)
+    about = train_json(folder)
     without_batch_norm = {"bn_eval", "bn_biased_variance", "shortcut_backward"}
-    assert set(TRAIN_FAULTS) - set(told["faults"]) == (
+    assert set(TRAIN_FAULTS) - set(about["faults"]) == (
         without_batch_norm if "mnist" in folder.parent.name else set()
     )
     assert all(
-        fault["times_bound"] >= 10 and fault["sentence"] for fault in told["faults"].values()
+        fault["times_bound"] >= 10 and fault["sentence"] for fault in about["faults"].values()
     )
-    assert told["weak"] == ""
+    assert about["weak"] == ""
 
 
 def test_dropout_is_listed_with_eager_s_losses(folder):
     module = build_model(read_bundle(folder)["case"]["model"]).module
-    told = train_json(folder)["dropout"]
-    assert [{"name": one["name"], "p": one["p"]} for one in told["layers"]] == [
+    about = train_json(folder)["dropout"]
+    assert [{"name": one["name"], "p": one["p"]} for one in about["layers"]] == [
         {"name": n, "p": m.p} for n, m in module.named_modules() if isinstance(m, nn.Dropout)
     ]
     # the error in p that would be found
-    assert all(0 < one["visible"] < 0.1 and one["watched"] for one in told["layers"])
-    assert len(told["losses"]) == 64 and len(set(told["losses"])) > 32
+    assert all(0 < one["visible"] < 0.1 and one["watched"] for one in about["layers"])
+    assert len(about["losses"]) == 64 and len(set(about["losses"])) > 32
 
 
 def relu_inputs(folder: Path, weights: str) -> list[torch.Tensor]:
@@ -242,12 +244,12 @@ def test_activations_with_other_kinks_are_kept_off_them_too(activation, kinks):
 
 def test_a_network_without_kinks_is_probed_with_drawn_weights(tmp_path):
     capture({"model": f"{TINY}:linear", "mode": "train"}, tmp_path / "bundle", lambda _text: None)
-    told = train_json(tmp_path / "bundle")
+    about = train_json(tmp_path / "bundle")
     assert (
-        told["weak"] == ""
-        and set(told["faults"])
+        about["weak"] == ""
+        and set(about["faults"])
         == {"labels_off_by_one", "bias_skipped", "label_smoothing", "bf16", "loss_summed"}
-        and told["dropout"] == {"layers": [], "losses": [], "groups": 0, "watched": {}}
+        and about["dropout"] == {"layers": [], "losses": [], "groups": 0, "watched": {}}
     )
     sets = [load_file(tmp_path / "bundle" / "weights" / f"{name}.safetensors") for name in SETS]
     assert all(
@@ -324,11 +326,11 @@ def test_a_light_capture_has_one_probe_no_faults_and_the_same_case(tmp_path):
         tmp_path / "light",
         lambda _text: None,
     )
-    told = train_json(tmp_path / "light")
+    about = train_json(tmp_path / "light")
     assert (
-        set(told) == {"timed", "probe1", "faults", "weak", "dropout"}
-        and told["faults"] == {}
-        and told["weak"] == ""
+        set(about) == {"timed", "probe1", "faults", "weak", "dropout"}
+        and about["faults"] == {}
+        and about["weak"] == ""
     )
     assert light["spec"]["light"] and "light" not in light["case"]
     assert {p.stem for p in (tmp_path / "light" / "weights").iterdir()} == {"timed", "probe1"}
@@ -339,7 +341,7 @@ def test_a_light_capture_has_one_probe_no_faults_and_the_same_case(tmp_path):
     of = train_json(tmp_path / "whole")
     assert (
         light["weight_bytes"] == whole["weight_bytes"]
-        and told["probe1"]["grad_floor"] == of["probe1"]["grad_floor"]
+        and about["probe1"]["grad_floor"] == of["probe1"]["grad_floor"]
     )
 
 
@@ -375,5 +377,5 @@ def test_a_fault_that_changes_nothing_at_batch_1_is_not_planted_there(tmp_path):
         tmp_path / "bundle",
         lambda _text: None,
     )
-    told = train_json(tmp_path / "bundle")
-    assert "loss_summed" not in told["faults"] and told["weak"] == ""
+    about = train_json(tmp_path / "bundle")
+    assert "loss_summed" not in about["faults"] and about["weak"] == ""

@@ -151,11 +151,12 @@ def test_stale_labels_and_inputs_show_in_the_second_loss(faulty):
         worker.ask("set_optimiser", optimiser=still)
         return worker.prove([0, 1])
 
-    wanted = losses(truth)
+    expected = losses(truth)
     for fault in ("stale_labels", "stale_input"):
         found = losses(faulty(fault))
         assert (
-            found["0/loss"] == wanted["0/loss"] and abs(found["1/loss"] - wanted["1/loss"]) > 1e-3
+            found["0/loss"] == expected["0/loss"]
+            and abs(found["1/loss"] - expected["1/loss"]) > 1e-3
         )
 
 

@@ -106,10 +106,10 @@ def test_schemes_of_initialisation_are_a_table_of_what_learns_and_where_a_signal
         "17",
         "19",
     ], "four looks an epoch, or more where it has ten steps"
-    kept = max(
+    newest = max(
         (place.folder / "strata" / "trainings").iterdir(), key=lambda path: path.stat().st_mtime_ns
     )
-    assert {path.name for path in kept.iterdir()} == {
+    assert {path.name for path in newest.iterdir()} == {
         "kaiming-fan_in-relu",
         "normal-1e-6",
         "normal-1e5",

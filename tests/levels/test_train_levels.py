@@ -72,10 +72,10 @@ def test_a_step_moves_the_weights_by_the_rate_times_the_buffer(tiny, bundles):
     after, _ = state(tiny)
     before = load_file(bundles("train_tiny") / "weights" / "probe1.safetensors")
     for name, v in gradients(after).items():
-        wanted = before[name].astype(np.float64) - v
+        by_hand = before[name].astype(np.float64) - v
         assert (
-            np.abs(after[f"weight:{name}"] - wanted).max()
-            <= 2.0**-23 * np.abs(np.stack([before[name], wanted])).max()
+            np.abs(after[f"weight:{name}"] - by_hand).max()
+            <= 2.0**-23 * np.abs(np.stack([before[name], by_hand])).max()
         ), name
 
 
@@ -177,10 +177,10 @@ def test_a_schedule_is_followed_step_by_step(schedule, rates, tiny):
         tiny.prove([0])
         after, _ = state(tiny)
         gradient = gradients(state_after_probe(tiny, before))
-        wanted = sgd(before, gradient, optimiser, rate)
+        by_hand = sgd(before, gradient, optimiser, rate)
         name = "weight:7.bias"
         assert np.allclose(
-            after[name] - before[name], wanted[name] - before[name], rtol=1e-4, atol=1e-7
+            after[name] - before[name], by_hand[name] - before[name], rtol=1e-4, atol=1e-7
         )
         tiny.ask("set_optimiser", optimiser=optimiser)
         load_state(tiny, after, n + 1)
@@ -206,10 +206,10 @@ def test_dropout_can_be_switched_off_and_on(level, running_variant, bundles):
     assert off[0] == off[1]
     worker.ask("set_mode", mode="train", dropout=True)
     on = np.array([worker.prove([0])["0/loss"] for _ in range(64)], np.float64)
-    told = np.array(about(bundles("train_tiny"))["dropout"]["losses"])
-    assert len(told) == 64 and len(set(on)) > 32
-    z = (on.mean() - told.mean()) / math.sqrt((on.var() + told.var()) / 64)
-    assert abs(z) < 4 and 0.5 < on.std() / told.std() < 2
+    recorded = np.array(about(bundles("train_tiny"))["dropout"]["losses"])
+    assert len(recorded) == 64 and len(set(on)) > 32
+    z = (on.mean() - recorded.mean()) / math.sqrt((on.var() + recorded.var()) / 64)
+    assert abs(z) < 4 and 0.5 < on.std() / recorded.std() < 2
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -328,7 +328,7 @@ def test_a_wrong_optimiser_of_the_case_is_a_bad_request(sample):
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("optimiser", "named"),
     [
         (3, "not an object"),
         ({"name": "adan"}, "'adan'"),
@@ -350,9 +350,9 @@ def test_a_wrong_optimiser_of_the_case_is_a_bad_request(sample):
         ({"schedule": {"name": "cosine", "steps": 2, "every": 3}}, "every"),
     ],
 )
-def test_an_optimiser_that_cannot_be_is_refused_by_name(given, named):
+def test_an_optimiser_that_cannot_be_is_refused_by_name(optimiser, named):
     with pytest.raises(OptimiserError, match=named) as caught:
-        check_optimiser(given)
+        check_optimiser(optimiser)
     assert caught.value.hint
 
 
@@ -373,7 +373,7 @@ def test_adam_is_filled_with_pytorchs_defaults(name):
             {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
         ).parameters.items()
     }
-    wanted = {
+    expected = {
         "name": name,
         "lr": usual["lr"],
         "beta1": usual["betas"][0],
@@ -382,7 +382,7 @@ def test_adam_is_filled_with_pytorchs_defaults(name):
         "weight_decay": usual["weight_decay"],
         "schedule": None,
     }
-    assert check_optimiser({"name": name}) == wanted
+    assert check_optimiser({"name": name}) == expected
 
 
 def test_schedules_are_those_of_pytorch():

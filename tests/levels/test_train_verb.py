@@ -123,11 +123,11 @@ def test_a_checkpoint_loads_into_the_module_under_pytorchs_names(place):
 def test_a_training_begins_with_the_weights_of_a_checkpoint(place):
     first = place.train("eager", "--epochs", "2", "--images", "320")
     assert first.code == 0, first.errors
-    kept = max(
+    newest = max(
         (place.folder / "strata" / "trainings").glob("*/eager-r1-last.safetensors"),
         key=lambda path: path.stat().st_mtime,
     )
-    second = place.train("eager", "--epochs", "1", "--images", "320", "--init", str(kept))
+    second = place.train("eager", "--epochs", "1", "--images", "320", "--init", str(newest))
     assert second.code == 0, second.errors
     losses = [
         trained.figures["by_epoch"]["panels"][3]["lines"][0]["y"][0] for trained in (first, second)
@@ -136,14 +136,16 @@ def test_a_training_begins_with_the_weights_of_a_checkpoint(place):
     assert "init:file:eager-r1-last-" in second.document["subtitle"]
     wrong = place.folder / "wrong.safetensors"
     wrong.write_bytes(b"no tensors")
-    for bad, said in (
+    for bad, message in (
         (str(wrong), ""),
         ("nowhere.safetensors", "nowhere.safetensors"),
         ("kayming", "no such scheme"),
     ):
         refused = place.train("eager", "--epochs", "1", "--init", bad)
         assert (
-            refused.code in (1, 2) and said in refused.errors and "Traceback" not in refused.errors
+            refused.code in (1, 2)
+            and message in refused.errors
+            and "Traceback" not in refused.errors
         ), refused.errors
 
 

@@ -28,13 +28,13 @@ OPTIMISER = {
 def data_set(folder) -> dict[str, np.ndarray]:
     """Images and labels of two splits, an order with flips and shifts, and one without."""
     random = np.random.default_rng(3)
-    made = {
+    data = {
         "images": random.integers(0, 256, (IMAGES, 1, 28, 28), np.uint8),
         "labels": random.integers(0, 10, IMAGES, np.int64),
     }
-    save_file(made, folder / "train.safetensors")
+    save_file(data, folder / "train.safetensors")
     save_file(
-        {name: value[:10].copy() for name, value in made.items()}, folder / "test.safetensors"
+        {name: value[:10].copy() for name, value in data.items()}, folder / "test.safetensors"
     )
     order = {
         "samples": random.integers(0, IMAGES, (STEPS, BATCH), np.int64),
@@ -42,28 +42,28 @@ def data_set(folder) -> dict[str, np.ndarray]:
         "shift": random.integers(-4, 5, (STEPS, BATCH, 2), np.int8),
     }
     save_file(order, folder / "order.safetensors")
-    return made | order
+    return data | order
 
 
-def by_formula(made: dict[str, np.ndarray], step: int) -> tuple[np.ndarray, np.ndarray]:
+def by_formula(data: dict[str, np.ndarray], step: int) -> tuple[np.ndarray, np.ndarray]:
     """The batch of a step, pixel by pixel."""
-    samples = made["samples"][step]
+    samples = data["samples"][step]
     out = np.empty((BATCH, 1, 28, 28), np.float32)
     for place, index in enumerate(samples):
-        down, right = made["shift"][step, place]
+        down, right = data["shift"][step, place]
         for y in range(28):
             for x in range(28):
                 from_y, from_x = y - down, x - right
                 inside = 0 <= from_y < 28 and 0 <= from_x < 28
                 value = (
-                    made["images"][
-                        index, 0, from_y, 27 - from_x if made["flip"][step, place] else from_x
+                    data["images"][
+                        index, 0, from_y, 27 - from_x if data["flip"][step, place] else from_x
                     ]
                     if inside
                     else 0
                 )
                 out[place, 0, y, x] = np.float32((value / 255.0 - MEAN[0]) / DEVIATION[0])
-    return out, made["labels"][samples]
+    return out, data["labels"][samples]
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +95,9 @@ def fresh(worker: Worker) -> None:
     worker.ask("set_mode", mode="train", dropout=False)
 
 
-def given_by_hand(worker: Worker, folder, made, step: int) -> None:
+def given_by_hand(worker: Worker, folder, data, step: int) -> None:
     """The batch of a step as the only entry of the ring."""
-    images, labels = by_formula(made, step)
+    images, labels = by_formula(data, step)
     save_file({"0/arg0": images}, folder / "inputs.safetensors")
     save_file({"0/labels": labels}, folder / "labels.safetensors")
     worker.ask("inputs", path=str(folder / "inputs.safetensors"))
@@ -105,7 +105,7 @@ def given_by_hand(worker: Worker, folder, made, step: int) -> None:
 
 
 def test_a_step_of_the_order_is_the_step_on_its_samples_given_by_hand(worker, mnist, tmp_path):
-    _, folder, made = mnist
+    _, folder, data = mnist
     for step in (0, STEPS - 1):
         fresh(worker)
         answer = worker.ask(
@@ -116,7 +116,7 @@ def test_a_step_of_the_order_is_the_step_on_its_samples_given_by_hand(worker, mn
         )
         worker.ask("state", out=str(tmp_path / "one"))
         fresh(worker)
-        given_by_hand(worker, tmp_path, made, step)
+        given_by_hand(worker, tmp_path, data, step)
         assert worker.prove([0])["0/loss"] == np.float32(answer["loss"][0]), (
             "the loss is the same to the bit"
         )
@@ -146,19 +146,19 @@ def test_steps_go_on_where_the_last_ones_ended(worker, mnist, tmp_path):
 
 
 def test_the_score_of_a_split_is_that_of_its_outputs_given_by_hand(worker, mnist, tmp_path):
-    _, _, made = mnist
+    _, _, data = mnist
     fresh(worker)
     worker.ask("set_mode", mode="eval", dropout=False)
     answer = worker.ask("evaluate", split="test", first=3, count=6)
     loss, correct = 0.0, 0
     for first in (3, 5):  # two batches of four that overlap: six images
-        images = ((made["images"][first : first + 4] / 255.0 - MEAN[0]) / DEVIATION[0]).astype(
+        images = ((data["images"][first : first + 4] / 255.0 - MEAN[0]) / DEVIATION[0]).astype(
             np.float32
         )
         save_file({"0/arg0": images}, tmp_path / "inputs")
         worker.ask("inputs", path=str(tmp_path / "inputs"))
         rows = worker.prove([0])["0/output"].astype(np.float64)[0 if first == 3 else 2 :]
-        labels = made["labels"][first : first + 4][0 if first == 3 else 2 :]
+        labels = data["labels"][first : first + 4][0 if first == 3 else 2 :]
         loss += (
             float(-rows[np.arange(len(rows)), labels].sum())
             if case_loss(worker) == "nll"
@@ -178,7 +178,7 @@ def case_loss(worker: Worker) -> str:
 
 
 def test_what_does_not_fit_is_refused_with_a_reason(worker, mnist, tmp_path):
-    _, folder, made = mnist
+    _, folder, data = mnist
     fresh(worker)
 
     def refused(op: str, words: str, **fields) -> None:
@@ -204,11 +204,11 @@ def test_what_does_not_fit_is_refused_with_a_reason(worker, mnist, tmp_path):
     refused("steps", "batches of 5", split="train", order=str(tmp_path / "wide"), first=0, count=1)
     splits = {"train": str(tmp_path / "labels")}
     save_file(
-        {"images": made["images"], "labels": np.full(IMAGES, 10, np.int64)}, tmp_path / "labels"
+        {"images": data["images"], "labels": np.full(IMAGES, 10, np.int64)}, tmp_path / "labels"
     )
     refused("data", "label 10", splits=splits, mean=MEAN, deviation=DEVIATION)
     save_file(
-        {"images": made["images"][:, :, :27].copy(), "labels": made["labels"]}, tmp_path / "labels"
+        {"images": data["images"][:, :, :27].copy(), "labels": data["labels"]}, tmp_path / "labels"
     )
     refused("data", "1x27x28", splits=splits, mean=MEAN, deviation=DEVIATION)
     refused("data", "deviation", splits=splits, mean=MEAN, deviation=[0.0])
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(worker, mnist, tmp_path):
 def test_the_sizes_of_a_step_by_layer_are_those_of_pytorch_and_nothing_is_moved(mnist, tmp_path):
     import torch
 
-    bundle, folder, made = mnist
+    bundle, folder, data = mnist
     order = str(folder / "order.safetensors")
     with Worker("eager", bundle, tmp_path, threads=1) as worker:
         worker.load()
@@ -248,7 +248,7 @@ def test_the_sizes_of_a_step_by_layer_are_those_of_pytorch_and_nothing_is_moved(
         for name, value in before.items()
         if name.startswith("weight:")
     }
-    images, labels = (torch.from_numpy(array) for array in by_formula(made, 1))
+    images, labels = (torch.from_numpy(array) for array in by_formula(data, 1))
     one = torch.conv2d(images, weights["conv1.weight"], weights["conv1.bias"])
     two = torch.conv2d(one.relu(), weights["conv2.weight"], weights["conv2.bias"])
     three = torch.nn.functional.linear(

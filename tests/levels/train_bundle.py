@@ -192,17 +192,17 @@ class Eager:
             k: torch.from_numpy(v.copy())
             for k, v in load_file(bundle / "labels.safetensors").items()
         }
-        given = {
+        settings = {
             k: v for k, v in optimiser.items() if k not in ("name", "schedule", "beta1", "beta2")
         }
         if "beta1" in optimiser:
-            given["betas"] = (optimiser["beta1"], optimiser["beta2"])
+            settings["betas"] = (optimiser["beta1"], optimiser["beta2"])
         kind, self.held = {
             "sgd": (torch.optim.SGD, {"momentum": "momentum_buffer"}),
             "adam": (torch.optim.Adam, MOMENTS),
             "adamw": (torch.optim.AdamW, MOMENTS),
         }[optimiser["name"]]
-        self.optimiser = kind([p for p in self.module.parameters() if p.requires_grad], **given)
+        self.optimiser = kind([p for p in self.module.parameters() if p.requires_grad], **settings)
         schedule = optimiser["schedule"] or {"name": ""}
         kinds = torch.optim.lr_scheduler
         self.schedule = None
@@ -265,12 +265,12 @@ class Eager:
         import torch
 
         for name, parameter in self.module.named_parameters():
-            given = {prefix: tensors.get(f"{prefix}:{name}") for prefix in MOMENTS}
+            moments_of = {prefix: tensors.get(f"{prefix}:{name}") for prefix in MOMENTS}
             self.optimiser.state[parameter] = {
                 key: torch.zeros_like(parameter)
                 if value is None
                 else torch.from_numpy(value.copy())
-                for key, value in given.items()
+                for key, value in moments_of.items()
             } | {"step": torch.tensor(float(step))}
 
 
@@ -344,14 +344,21 @@ def expect_four_steps_of_eager(
 
 
 def expect_adam_to_count_steps(
-    worker: Worker, done: int, given: bool, optimiser: dict, near: float, error: Callable = worst
+    worker: Worker,
+    done: int,
+    has_moments: bool,
+    optimiser: dict,
+    near: float,
+    error: Callable = worst,
 ) -> None:
     """A step from given buffers, or none, after `done` steps is eager's."""
-    worker.ask("set_optimiser", optimiser=optimiser | ({} if given else {"eps": 0.1}))
-    eager = Eager(worker.bundle, optimiser | ({} if given else {"eps": 0.1}))
+    worker.ask("set_optimiser", optimiser=optimiser | ({} if has_moments else {"eps": 0.1}))
+    eager = Eager(worker.bundle, optimiser | ({} if has_moments else {"eps": 0.1}))
     weights, _, _ = state(worker)
     chosen = (
-        moments(weights, [name for name, _ in eager.module.named_parameters()]) if given else {}
+        moments(weights, [name for name, _ in eager.module.named_parameters()])
+        if has_moments
+        else {}
     )
     load_state(worker, weights | chosen, done)
     eager.load_moments(chosen, done)

@@ -83,8 +83,8 @@ def times_bound(
     found: dict[str, np.ndarray], bundle: Path, weights: str, precision: str = "fp32"
 ) -> dict[str, float]:
     """Name -> error in units of 8 envelopes of the precision."""
-    told = about(bundle)[weights]
-    runs = (told if precision == "fp32" else in_mode(bundle, precision)[weights])["envelope"]
+    of_set = about(bundle)[weights]
+    runs = (of_set if precision == "fp32" else in_mode(bundle, precision)[weights])["envelope"]
     envelope = {"loss": runs["loss"]} | {
         f"{kind}:{k}": v for kind in ("grad", "stat") for k, v in runs[kind].items()
     }
@@ -98,7 +98,7 @@ def times_bound(
             times[name] = float("inf")
             continue
         size = np.linalg.norm(truth) + (
-            0.01 * told["grad_floor"] * truth.size**0.5 if name.startswith("grad:") else 0.0
+            0.01 * of_set["grad_floor"] * truth.size**0.5 if name.startswith("grad:") else 0.0
         )
         times[name] = float(
             np.linalg.norm(found[name].astype(np.float64) - truth) / max(size, 1e-300)
@@ -172,18 +172,18 @@ def step_error(
     load_state(worker, before, steps_before)
     worker.prove([0])
     after, _ = state(worker)
-    wanted = (
+    expected = (
         sgd(before, gradient, optimiser, rate)
         if optimiser["name"] == "sgd"
         else adam(before, gradient, optimiser, rate, steps_before + 1)
     )
     others = ("weight:", "count:", "generator:")  # than the optimiser's buffers
     if {name for name in after if not name.startswith(others)} != {
-        name for name in wanted if not name.startswith(others)
+        name for name in expected if not name.startswith(others)
     }:
         return float("inf")
     worst = 0.0
-    for name, value in wanted.items():
+    for name, value in expected.items():
         start = before[name].astype(np.float64) if name.startswith("weight:") else 0.0
         # of the sum, which the difference of two weights keeps
         rounding = 4 * 2.0**-24 * np.linalg.norm(value)

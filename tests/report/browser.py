@@ -183,6 +183,11 @@ class Browser:
         self.open(path, width, dark=dark)
         self.shown = (path, width, dark)
 
+    def overflowing(self) -> list[str]:
+        """Elements that reach beyond the page's right edge without a container that scrolls."""
+        return self.evaluate("""[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, pre, svg, .skip, .canvas')
+            && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 120))""")
+
     def errors(self) -> list[str]:
         """Everything that went wrong in the page: exceptions, console errors, refused or failed
         loads."""
@@ -212,12 +217,12 @@ class Browser:
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for, beside files and data that it carries itself."""
-        asked = [
+        urls = [
             event["params"]["request"]["url"]
             for event in self.events
             if event.get("method") == "Network.requestWillBeSent"
         ]
-        return [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))]
+        return [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:"))]
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
         shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

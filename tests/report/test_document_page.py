@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,14 +45,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    program = find_chromium()
-    assert program
-    with Browser(program) as one:
-        yield one
-
-
 @pytest.mark.parametrize("name", ["example", "crowded", "hostile"])
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
 def test_figures_are_drawn_without_an_error_and_nothing_overflows(
@@ -72,9 +63,7 @@ def test_figures_are_drawn_without_an_error_and_nothing_overflows(
     assert browser.evaluate("document.querySelectorAll('.plot-container .js-fill').length") >= 8
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    beyond = browser.evaluate("""[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, pre, svg, .skip, .canvas')
-        && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 120))""")
-    assert beyond == []
+    assert browser.overflowing() == []
 
 
 def test_few_epochs_have_no_marks_between_them(browser: Browser, pages: Path) -> None:

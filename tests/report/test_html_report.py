@@ -10,7 +10,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build/release/strata"))
 EVIL = "<img src=x onerror=alert(1)>\"'&"
-KEPT = {
+UNCHANGED = {
     "measured",
     "equal",
     "equal_looser",
@@ -88,27 +88,13 @@ def evil_page(example: Json, render: Callable[[Any], Path]) -> Path:
     return render(poisoned(example))
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    program = find_chromium()
-    assert program
-    with Browser(program) as one:
-        yield one
-
-
 def poisoned(node: Any) -> Any:
     """The result with a hostile text added to every string that is not a state or a kind."""
     if isinstance(node, dict):
         return {key: poisoned(value) for key, value in node.items()}
     if isinstance(node, list):
         return [poisoned(value) for value in node]
-    return node + EVIL if isinstance(node, str) and node not in KEPT else node
-
-
-def overflow(browser: Browser) -> list[str]:
-    """Elements that reach beyond the page's right edge without a container that scrolls."""
-    return browser.evaluate("""[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, pre, svg, .skip, .canvas')
-        && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 120))""")
+    return node + EVIL if isinstance(node, str) and node not in UNCHANGED else node
 
 
 @pytest.mark.parametrize(
@@ -141,7 +127,7 @@ def test_never_scrolls_sideways_as_a_whole(browser: Browser, page: Path, width: 
     browser.show(page, width)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert overflow(browser) == []
+    assert browser.overflowing() == []
 
 
 def test_has_everything_inside_one_file(page: Path) -> None:
@@ -289,7 +275,7 @@ def test_the_keyboard_reaches_the_skip_link_first_then_links_tables_and_details(
 
 
 @WIDE
-def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
+def test_every_bar_starts_at_zero(browser: Browser, page: Path, example: Json) -> None:
     browser.show(page)
     for figure in ("peak_memory", "warm_start", "cold_start"):
         assert (
@@ -303,9 +289,7 @@ def test_every_bar_starts_at_zero(browser: Browser, page: Path) -> None:
     )
     times = [
         row["end_to_end_ms"]["estimate"]
-        for row in json.loads((HERE / "example_run.json").read_text(encoding="utf-8"))["cases"][0][
-            "rows"
-        ]
+        for row in example["cases"][0]["rows"]
         if not row["harness"]
     ]
     assert longest / shortest == pytest.approx(max(times) / min(times), rel=0.02)

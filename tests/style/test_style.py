@@ -110,7 +110,7 @@ def test_shell_scripts_pass_shellcheck():
 
 @pytest.mark.parametrize("language", ["python", "c++"])
 def test_a_new_level_is_written_in_this_form(language, tmp_path):
-    made = [
+    built = [
         ROOT / "build/release/strata",
         "level",
         "new",
@@ -121,7 +121,7 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
         tmp_path,
     ]
     subprocess.run(
-        made,
+        built,
         env=os.environ | {"STRATA_ROOT": str(ROOT)},
         check=True,
         capture_output=True,

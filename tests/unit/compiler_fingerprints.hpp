@@ -71,7 +71,7 @@ class Fingerprints {
     auto name = step.node.operation();
     if (name == "strata.dropout_again") name = "strata.dropout_train";
     std::uint64_t found = mixed(0, name);
-    const bool keeps_statistics = name == "strata.batch_norm_train" && step.node.find("given") == nullptr;
+    const bool keeps_statistics = name == "strata.batch_norm_train" && step.node.find("fixed_statistics") == nullptr;
     for (const auto& one : step.node.args) {
       if (one.name == "mask" || (keeps_statistics && one.name.starts_with("running_"))) continue;
       if (one.kind == graph::Argument::Kind::plain && !one.plain.is_null()) found = mixed(found, one.plain.dump());

@@ -160,16 +160,16 @@ class Interpreter {
     for (std::size_t i = 0; i < results.size(); ++i) write(step.node.outputs[i], results[i]);
   }
 
-  void apply(const Post& post, Dense& on) const {
+  void apply(const PostOp& post, Dense& on) const {
     const Dense other = post.value >= 0 ? read(post.value) : Dense{};
     for (std::size_t i = 0; i < on.data.size(); ++i) {
       auto& x = on.data[i];
-      if (post.kind == Post::Kind::activation) {
+      if (post.kind == PostOp::Kind::activation) {
         x = activated(post.operation, x, post.alpha, post.beta);
         continue;
       }
       const double y = other.data[broadcast_index(other.shape, on.shape, static_cast<std::int64_t>(i))];
-      x = post.kind == Post::Kind::add ? x + y : x * y;
+      x = post.kind == PostOp::Kind::add ? x + y : x * y;
     }
   }
 

@@ -41,9 +41,10 @@ struct Layer {
 
 std::string kernel_of(const Layer& layer, std::int64_t block = 8) {
   GraphBuilder b;
-  auto given = layer.image;
-  given[1] = 3;
-  int y = b.conv(b.conv(b.input("x", given), layer.image[1]), layer.channels, layer.kernel, layer.stride, layer.groups);
+  auto smaller = layer.image;
+  smaller[1] = 3;
+  int y =
+      b.conv(b.conv(b.input("x", smaller), layer.image[1]), layer.channels, layer.kernel, layer.stride, layer.groups);
   if (!layer.activation.empty()) y = b.act(y, layer.activation);
   b.output("out", y);
   return kernels(chosen(b, block)).at(1);
@@ -131,10 +132,10 @@ TEST(CompilerKernels, what_was_measured_goes_before_the_rules_where_it_can_run) 
   const auto by_rules = compile(*graph, {8, "plan_memory"});
   EXPECT_THAT(kernels(*by_rules), ElementsAre("library", "winograd", "library"));
   for (const auto kernel : {Kernel::library, Kernel::winograd, Kernel::direct}) {
-    Kernels wanted;
-    for (const auto& step : by_rules->steps) wanted[step.node.name] = kernel;
+    Kernels preferred;
+    for (const auto& step : by_rules->steps) preferred[step.node.name] = kernel;
     // the first reads no blocks, the last has groups
-    EXPECT_THAT(kernels(*compile(*graph, {8, "plan_memory", wanted})),
+    EXPECT_THAT(kernels(*compile(*graph, {8, "plan_memory", preferred})),
                 ElementsAre("library", name_of(kernel), "library"));
   }
 }
@@ -149,8 +150,8 @@ TEST(CompilerKernels, the_fastest_kernel_of_measured_times_is_taken_and_what_say
 // The results must be those of the program before all passes.
 void expect_same_results(const GraphBuilder& b, const Program& program) {
   const auto lowered = compile(*graph_of(b.document()), {program.block, "lower"});
-  const auto got = results_of(program, 1), wanted = results_of(*lowered, 1);
-  for (const auto& [name, values] : wanted)
+  const auto got = results_of(program, 1), expected = results_of(*lowered, 1);
+  for (const auto& [name, values] : expected)
     for (std::size_t i = 0; i < values.size(); ++i)
       EXPECT_NEAR(got.at(name)[i], values[i], 1e-5 * (1 + std::abs(values[i])));
 }

@@ -108,12 +108,12 @@ std::int64_t naive_bytes(const graph::Graph& graph, std::int64_t block) {
   for (const auto& step : program->steps)
     if (step.node.operation() == "conv2d")
       layout[step.node.outputs.front()] = layout_options(*program, step).front().out;
-  std::set<std::pair<int, Layout>> made;
+  std::set<std::pair<int, Layout>> reorders;
   const auto move = [&](int value, Layout to) {
     const auto& one = program->value(value);
     const auto from = layout.contains(value) ? layout[value] : Layout::plain;
     if (program->place(value).in != Place::In::weights && has_layouts(one) && !same_bytes(one, from, to, block) &&
-        made.insert({value, to}).second)
+        reorders.insert({value, to}).second)
       total += *bytes_in(one, from, block) + *bytes_in(one, to, block);
   };
   for (const auto& step : program->steps) {

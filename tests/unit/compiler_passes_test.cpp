@@ -20,8 +20,8 @@ Program after(const std::string& pass, const GraphBuilder& b, std::int64_t block
   EXPECT_TRUE(graph) << graph.error().what;
   const auto program = compile(*graph, {block, pass}), lowered = compile(*graph, {block, "lower"});
   EXPECT_TRUE(program) << program.error().what;
-  const auto got = results_of(*program, 1), wanted = results_of(*lowered, 1);
-  for (const auto& [name, values] : wanted)
+  const auto got = results_of(*program, 1), expected = results_of(*lowered, 1);
+  for (const auto& [name, values] : expected)
     for (std::size_t i = 0; i < values.size(); ++i)
       EXPECT_NEAR(got.at(name)[i], values[i], 1e-5 * (1 + std::abs(values[i])));
   return *program;
@@ -41,9 +41,9 @@ std::vector<std::string> calls(const Program& program) {
 TEST(CompilerPasses, lowering_leaves_out_dead_code_and_what_changes_nothing) {
   GraphBuilder b;
   const int x = b.input("x", {2, 3, 4, 4});
-  const int kept = b.act(b.act(x), "dropout");
-  b.act(b.conv(kept, 5), "sigmoid");
-  b.output("out", b.flatten(kept));
+  const int read_twice = b.act(b.act(x), "dropout");
+  b.act(b.conv(read_twice, 5), "sigmoid");
+  b.output("out", b.flatten(read_twice));
   const auto program = after("lower", b);
   EXPECT_THAT(calls(program), ElementsAre("relu"));
   ASSERT_EQ(program.steps.size(), 2u);
@@ -102,7 +102,7 @@ TEST(CompilerPasses, a_batch_norm_goes_into_the_convolution_before_it_and_into_a
               ElementsAre("load:strata.scale_weight", "load:strata.shift_bias", "load:strata.scale_weight",
                           "load:strata.shift_bias", "load:strata.scale_weight", "load:strata.shift_bias", "conv2d",
                           "conv2d", "mean", "linear"));
-  EXPECT_THAT(program.steps[6].covers, ElementsAre("conv2d_0", "batch_norm_1"));
+  EXPECT_THAT(program.steps[6].fused_nodes, ElementsAre("conv2d_0", "batch_norm_1"));
 }
 
 TEST(CompilerPasses, a_batch_norm_before_a_convolution_becomes_a_scale_and_a_shift_with_the_activation) {
@@ -141,7 +141,7 @@ TEST(CompilerPasses, a_residual_sum_and_its_activation_become_posts_of_the_later
   EXPECT_THAT(calls(program),
               ElementsAre("load:strata.scale_weight", "load:strata.shift_bias", "load:strata.scale_weight",
                           "load:strata.shift_bias", "conv2d", "conv2d+relu", "conv2d", "conv2d+add+relu"));
-  EXPECT_THAT(program.steps.back().covers, ElementsAre("conv2d_5", "batch_norm_6", "add_7", "relu_8"));
+  EXPECT_THAT(program.steps.back().fused_nodes, ElementsAre("conv2d_5", "batch_norm_6", "add_7", "relu_8"));
 }
 
 TEST(CompilerPasses, an_activation_before_the_sum_stays_before_it) {

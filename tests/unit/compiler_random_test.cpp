@@ -15,9 +15,9 @@ namespace strata::compiler {
 namespace {
 
 // The largest difference in units of what may be: 1e-5 of the value, or of 1 where that is more. Infinite for NaN.
-double difference(const std::map<std::string, Doubles>& got, const std::map<std::string, Doubles>& wanted) {
-  double most = got.size() == wanted.size() ? 0 : std::numeric_limits<double>::infinity();
-  for (const auto& [name, values] : wanted)
+double difference(const std::map<std::string, Doubles>& got, const std::map<std::string, Doubles>& expected) {
+  double most = got.size() == expected.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (const auto& [name, values] : expected)
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double error = std::abs(got.at(name)[i] - values[i]) / (1e-5 * std::max(1.0, std::abs(values[i])));
       most = error <= most ? most : std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
@@ -34,8 +34,8 @@ std::string fault(const json& document, unsigned seed) {
   program->target = seed % 3 == 0 ? Target::cuda : Target::cpu;
   program->type = seed % 5 == 0 ? graph::Type::bfloat16 : graph::Type::float32;
   if (const auto right = verify(*program); !right) return "lower: " + right.error().what;
-  const auto wanted = results_of(*program, seed);
-  for (const auto& [name, values] : wanted)
+  const auto expected = results_of(*program, seed);
+  for (const auto& [name, values] : expected)
     for (const double one : values)
       if (!std::isfinite(one)) return "lower: output " + name + " is not finite";
   for (const auto& pass : passes()) {
@@ -45,7 +45,7 @@ std::string fault(const json& document, unsigned seed) {
     Program planned = *program;
     if (const auto done = plan_memory(planned); !done) return after(done.error().what);
     if (const auto right = verify(planned); !right) return after(right.error().what);
-    if (const double most = difference(results_of(planned, seed), wanted); most > 1)
+    if (const double most = difference(results_of(planned, seed), expected); most > 1)
       return after(fmt::format("results are {:.2g} times further off than allowed", most));
   }
   return "";
@@ -106,7 +106,7 @@ TEST(CompilerRandom, the_random_networks_have_what_the_passes_look_for) {
       load += step.when == When::load;
       norms += step.node.operation() == "strata.scale_shift";
       reorders += step.node.operation() == "strata.reorder" && !step.view;
-      for (const auto& post : step.posts) (post.kind == Post::Kind::add ? sums : activations) += 1;
+      for (const auto& post : step.posts) (post.kind == PostOp::Kind::add ? sums : activations) += 1;
       for (const int operand : operands_of(step))
         in_place += !step.view && program->same_storage(operand, step.node.outputs.front());
     }

@@ -53,13 +53,13 @@ std::vector<const Step*> repeated(const Program& program) {
 TEST(CompilerRecompute, a_budget_is_held_and_loss_gradients_and_statistics_are_the_same_bits) {
   const auto document = blocks(4);
   const auto all = whole(document);
-  const auto wanted = fingerprints_of(all);
+  const auto expected = fingerprints_of(all);
   std::size_t before = 0;
   for (const double part : {0.9, 0.75, 0.6, 0.5}) {
     const auto program = share(document, part);
     ASSERT_TRUE(program) << program.error().what;
     EXPECT_LE(program->arena_bytes, static_cast<std::int64_t>(part * static_cast<double>(all.arena_bytes)));
-    EXPECT_EQ(fingerprints_of(*program), wanted) << part;
+    EXPECT_EQ(fingerprints_of(*program), expected) << part;
     EXPECT_GT(repeated(*program).size(), before);
     before = repeated(*program).size();
   }
@@ -69,22 +69,22 @@ TEST(CompilerRecompute, fingerprints_notice_a_byte_written_over_an_effect_too_ma
   const auto document = blocks(3);
   const auto good = share(document, 0.6);
   ASSERT_TRUE(good) << good.error().what;
-  const auto wanted = fingerprints_of(*good);
+  const auto expected = fingerprints_of(*good);
   auto overlapping = *good;
   for (auto& place : overlapping.places)
     if (place.offset > 0) place.offset -= alignof(std::max_align_t);
-  EXPECT_NE(fingerprints_of(overlapping), wanted);
+  EXPECT_NE(fingerprints_of(overlapping), expected);
   auto twice = *good;
   const auto norm = std::ranges::find_if(
       twice.steps, [](const Step& step) { return step.node.operation() == "strata.batch_norm_train"; });
   twice.steps.insert(norm, *norm);
-  EXPECT_NE(fingerprints_of(twice), wanted);
+  EXPECT_NE(fingerprints_of(twice), expected);
   auto late = *good;
   const auto layer = std::ranges::find_if(
       late.steps, [](const Step& step) { return step.again && step.node.operation() == "conv2d"; });
   ASSERT_NE(layer, late.steps.end());
   std::rotate(layer, layer + 1, late.steps.end());
-  EXPECT_NE(fingerprints_of(late), wanted);
+  EXPECT_NE(fingerprints_of(late), expected);
 }
 
 TEST(CompilerRecompute, without_a_budget_and_with_one_that_is_kept_anyway_nothing_is_repeated) {
@@ -189,7 +189,7 @@ TEST(CompilerRecompute, random_networks_fit_their_budgets_with_the_same_results)
     const auto document = RandomGraph(seed, true).make_scores();
     const auto all = fitted(document, {});
     if (!all) continue;  // an operation without a backward rule
-    const auto wanted = fingerprints_of(*all);
+    const auto expected = fingerprints_of(*all);
     for (const double part : {0.85, 0.6}) {
       ++tried;
       const auto program = share(document, part);
@@ -199,7 +199,7 @@ TEST(CompilerRecompute, random_networks_fit_their_budgets_with_the_same_results)
       }
       ++fits;
       EXPECT_LE(program->arena_bytes, static_cast<std::int64_t>(part * static_cast<double>(all->arena_bytes)));
-      EXPECT_EQ(fingerprints_of(*program), wanted) << "seed " << seed << ", " << part;
+      EXPECT_EQ(fingerprints_of(*program), expected) << "seed " << seed << ", " << part;
     }
   }
   EXPECT_GT(fits, tried / 4);

@@ -82,9 +82,9 @@ TEST_F(Confine, a_confined_process_reads_and_writes_to_devices) {
   EXPECT_EQ(confined([&] { return open_errno("/dev/null", O_WRONLY); }), 0);
   EXPECT_EQ(confined([&] {
               const auto path = fs::path("/dev/shm") / ("strata_confine_" + std::to_string(::getpid()));
-              const int made = open_errno(path, O_RDWR | O_CREAT | O_EXCL);
+              const int error = open_errno(path, O_RDWR | O_CREAT | O_EXCL);
               ::unlink(path.c_str());
-              return made;
+              return error;
             }),
             0);
 }

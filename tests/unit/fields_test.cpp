@@ -53,14 +53,14 @@ TEST(Fields, inputs_of_another_type_shape_name_or_number_are_refused_with_what_i
 
 TEST(Fields, weights_and_results_are_as_declared) {
   const Fields weights{{"w", "F32", {2, 3}}};
-  const auto said = [&](const RawTensors& tensors) {
+  const auto message = [&](const RawTensors& tensors) {
     return refused([&] { check_weights(tensors, weights, "w.st"); });
   };
-  EXPECT_EQ(said({{"w", zeros("F32", {2, 3})}}), "");
-  EXPECT_THAT(said({{"w", zeros("I32", {2, 3})}}), HasSubstr("weight w of w.st is I32 [2,3]"));
-  EXPECT_THAT(said({{"w", zeros("F32", {200, 3})}}), HasSubstr("takes F32 [2,3]"));
-  EXPECT_THAT(said({}), HasSubstr("w.st lacks the weight 'w'"));
-  EXPECT_THAT(said({{"w", zeros("F32", {2, 3})}, {"b", zeros("F32", {1})}}), HasSubstr("holds 'b'"));
+  EXPECT_EQ(message({{"w", zeros("F32", {2, 3})}}), "");
+  EXPECT_THAT(message({{"w", zeros("I32", {2, 3})}}), HasSubstr("weight w of w.st is I32 [2,3]"));
+  EXPECT_THAT(message({{"w", zeros("F32", {200, 3})}}), HasSubstr("takes F32 [2,3]"));
+  EXPECT_THAT(message({}), HasSubstr("w.st lacks the weight 'w'"));
+  EXPECT_THAT(message({{"w", zeros("F32", {2, 3})}, {"b", zeros("F32", {1})}}), HasSubstr("holds 'b'"));
   EXPECT_THAT(refused([&] { check_outputs({}, weights); }), HasSubstr("gave 0 outputs"));
   EXPECT_THAT(refused([&] { check_outputs({zeros("F32", {3})}, weights); }), HasSubstr("output w is F32 [3]"));
 }

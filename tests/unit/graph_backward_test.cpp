@@ -37,51 +37,51 @@ std::vector<std::string> operations(const Graph& graph, std::size_t from) {
 }
 
 TEST(training_graph, has_the_loss_and_one_gradient_a_parameter) {
-  const auto made = differentiate(network(), Loss::cross_entropy);
-  ASSERT_TRUE(made) << made.error().what;
-  EXPECT_EQ(made->forward_nodes, 3U);
-  EXPECT_EQ(made->loss_nodes, 5U);
+  const auto training = differentiate(network(), Loss::cross_entropy);
+  ASSERT_TRUE(training) << training.error().what;
+  EXPECT_EQ(training->forward_nodes, 3U);
+  EXPECT_EQ(training->loss_nodes, 5U);
   // the sum has its one operand twice: two equal parts are added
-  EXPECT_THAT(operations(made->graph, made->loss_nodes),
+  EXPECT_THAT(operations(training->graph, training->loss_nodes),
               ElementsAre("ones_like", "nll_loss_backward", "_log_softmax_backward_data", "add", "threshold_backward",
                           "t", "mm"));
-  ASSERT_EQ(made->gradients.size(), 1U);
-  EXPECT_EQ(made->gradients[0].name, "fc.weight");
-  EXPECT_EQ(made->graph.value(made->gradients[0].value).shape, (Shape{4, 3}));
-  EXPECT_EQ(made->graph.inputs.back().name, "labels");
-  EXPECT_EQ(made->graph.outputs[0].name, "loss");
-  EXPECT_EQ(made->graph.outputs[1].name, "grad:fc.weight");
+  ASSERT_EQ(training->gradients.size(), 1U);
+  EXPECT_EQ(training->gradients[0].name, "fc.weight");
+  EXPECT_EQ(training->graph.value(training->gradients[0].value).shape, (Shape{4, 3}));
+  EXPECT_EQ(training->graph.inputs.back().name, "labels");
+  EXPECT_EQ(training->graph.outputs[0].name, "loss");
+  EXPECT_EQ(training->graph.outputs[1].name, "grad:fc.weight");
 }
 
 TEST(training_graph, passes_the_check_of_shapes_and_counts_twice_the_forward_flops_but_for_the_input) {
-  const auto made = differentiate(network(), Loss::nll);
-  ASSERT_TRUE(made) << made.error().what;
-  const auto checked = check(made->graph);
+  const auto training = differentiate(network(), Loss::nll);
+  ASSERT_TRUE(training) << training.error().what;
+  const auto checked = check(training->graph);
   ASSERT_TRUE(checked) << checked.error().what;
   EXPECT_TRUE(checked->unknown.empty());
   EXPECT_EQ(checked->total.flops, 2 * 2 * 2 * 3 * 4);
 }
 
 TEST(training_graph, backward_nodes_carry_the_place_of_their_forward_node) {
-  const auto made = differentiate(network(), Loss::nll);
-  ASSERT_TRUE(made) << made.error().what;
-  EXPECT_EQ(made->graph.nodes.back().module, "fc");
-  EXPECT_EQ(made->graph.nodes.back().source, "net.py:1");
+  const auto training = differentiate(network(), Loss::nll);
+  ASSERT_TRUE(training) << training.error().what;
+  EXPECT_EQ(training->graph.nodes.back().module, "fc");
+  EXPECT_EQ(training->graph.nodes.back().source, "net.py:1");
 }
 
 TEST(training_graph, survives_being_written_and_read) {
-  const auto made = differentiate(network(), Loss::nll);
-  ASSERT_TRUE(made) << made.error().what;
-  const auto again = parse(to_text(made->graph), "again");
+  const auto training = differentiate(network(), Loss::nll);
+  ASSERT_TRUE(training) << training.error().what;
+  const auto again = parse(to_text(training->graph), "again");
   ASSERT_TRUE(again) << again.error().what;
-  EXPECT_EQ(to_text(*again), to_text(made->graph));
+  EXPECT_EQ(to_text(*again), to_text(training->graph));
 }
 
 TEST(training_graph, names_an_operation_without_a_rule_and_its_place) {
-  const auto made = differentiate(network("train", "erf"), Loss::nll);
-  ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().what, HasSubstr("node 'act' (erf) in act (ReLU), net.py:2: no backward rule"));
-  EXPECT_EQ(made.error().exit, Exit::environment);
+  const auto training = differentiate(network("train", "erf"), Loss::nll);
+  ASSERT_FALSE(training);
+  EXPECT_THAT(training.error().what, HasSubstr("node 'act' (erf) in act (ReLU), net.py:2: no backward rule"));
+  EXPECT_EQ(training.error().exit, Exit::environment);
 }
 
 TEST(training_graph, refuses_what_cannot_be_trained) {

@@ -74,7 +74,7 @@ TEST(GraphLoad, names_the_argument_the_node_and_its_place_when_the_type_is_anoth
   const auto graph = parsed(small());
   ASSERT_TRUE(graph);
   const auto& conv = graph->nodes[0];
-  const auto said = [&](const auto& ask) -> std::string {
+  const auto message = [&](const auto& ask) -> std::string {
     try {
       ask();
     } catch (const ArgumentError& error) {
@@ -82,12 +82,12 @@ TEST(GraphLoad, names_the_argument_the_node_and_its_place_when_the_type_is_anoth
     }
     return {};
   };
-  EXPECT_EQ(said([&] { conv.integer("stride"); }),
+  EXPECT_EQ(message([&] { conv.integer("stride"); }),
             "node 'conv2d' (conv2d) in conv (Conv2d), net.py:7: argument 'stride' is [1,1], expected an integer");
-  EXPECT_THAT(said([&] { conv.ints("input"); }),
+  EXPECT_THAT(message([&] { conv.ints("input"); }),
               HasSubstr("argument 'input' is a tensor, expected a list of integers"));
-  EXPECT_THAT(said([&] { conv.tensor("bias"); }), HasSubstr("argument 'bias' is null, expected a tensor"));
-  EXPECT_THAT(said([&] { conv.flag("training"); }), HasSubstr("has no argument 'training'; it has: bias, dilation"));
+  EXPECT_THAT(message([&] { conv.tensor("bias"); }), HasSubstr("argument 'bias' is null, expected a tensor"));
+  EXPECT_THAT(message([&] { conv.flag("training"); }), HasSubstr("has no argument 'training'; it has: bias, dilation"));
 }
 
 TEST(GraphLoad, reads_infinities_that_json_has_no_numbers_for) {
@@ -112,7 +112,7 @@ TEST(GraphLoad, reads_a_list_of_tensors_with_one_left_out) {
 struct Damaged {
   const char* name;
   std::function<void(json&)> damage;
-  const char* said;
+  const char* message;
 };
 
 class GraphDamage : public testing::TestWithParam<Damaged> {};
@@ -120,7 +120,7 @@ class GraphDamage : public testing::TestWithParam<Damaged> {};
 TEST_P(GraphDamage, is_refused_with_its_place) {
   auto all = small();
   GetParam().damage(all);
-  EXPECT_THAT(refusal(all), HasSubstr(GetParam().said));
+  EXPECT_THAT(refusal(all), HasSubstr(GetParam().message));
 }
 
 const std::vector<Damaged> damages{
@@ -238,20 +238,20 @@ TEST_F(GraphFolder, checks_weights_against_the_graph_by_name_type_and_shape) {
     TensorView view{dtype, std::move(shape), reinterpret_cast<const std::byte*>(data.data()), 64};
     ASSERT_TRUE(write_safetensors(folder_ / "w.safetensors", {{name, view}}));
   };
-  const auto said = [&]() -> std::string {
+  const auto message = [&]() -> std::string {
     const auto file = SafeTensors::open(folder_ / "w.safetensors");
     const auto fits = check_tensors(*graph, graph->parameters, *file);
     return fits ? "" : fits.error().what + " / " + fits.error().hint;
   };
   write_weight("conv.weight", {4, 4, 1, 1});
-  EXPECT_EQ(said(), "");
+  EXPECT_EQ(message(), "");
   write_weight("conv.weights", {4, 4, 1, 1});
-  EXPECT_THAT(said(), HasSubstr("has no tensor 'conv.weight', which the graph needs as float32 [4, 4, 1, 1] / the "
-                                "nearest name in it is 'conv.weights'"));
+  EXPECT_THAT(message(), HasSubstr("has no tensor 'conv.weight', which the graph needs as float32 [4, 4, 1, 1] / the "
+                                   "nearest name in it is 'conv.weights'"));
   write_weight("conv.weight", {16});
-  EXPECT_THAT(said(), HasSubstr("'conv.weight' is F32 [16], the graph needs F32 [4, 4, 1, 1]"));
+  EXPECT_THAT(message(), HasSubstr("'conv.weight' is F32 [16], the graph needs F32 [4, 4, 1, 1]"));
   write_weight("conv.weight", {4, 4, 1, 1}, "I32");
-  EXPECT_THAT(said(), HasSubstr("'conv.weight' is I32 [4, 4, 1, 1], the graph needs F32"));
+  EXPECT_THAT(message(), HasSubstr("'conv.weight' is I32 [4, 4, 1, 1], the graph needs F32"));
 }
 
 TEST_F(GraphFolder, needs_the_constants_that_the_graph_names) {

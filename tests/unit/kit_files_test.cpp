@@ -80,8 +80,8 @@ TEST(KitFiles, a_file_names_all_others_whose_functions_it_calls) {
 TEST(KitFiles, a_program_gets_what_its_stages_call_and_no_more) {
   const auto files = kit_files(kit, "max_pool(p, {\nlinear(p, {", {"operations.hpp"});
   ASSERT_TRUE(files.has_value());
-  for (const char* there : {"pooling.cpp", "move.cpp", "convolution.cpp", "posts.cpp", "one_pixel.cpp", "program.cpp",
-                            "operations.hpp", "tensor.hpp", "convolution.hpp"})
+  for (const char* there : {"pooling.cpp", "move.cpp", "convolution.cpp", "post_ops.cpp", "one_pixel.cpp",
+                            "program.cpp", "operations.hpp", "tensor.hpp", "convolution.hpp"})
     EXPECT_TRUE(files->contains(there)) << there;
   for (const char* absent : {"losses.cpp", "batch_norm.cpp", "gradients.cpp", "winograd.cpp", "direct.cpp",
                              "own_kernels.cpp", "fold.cpp", "winograd.hpp"})

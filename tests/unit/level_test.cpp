@@ -263,9 +263,9 @@ TEST_F(LevelTest, a_level_of_another_device_is_left_out_of_a_comparison_unless_i
   write("here", good("here"));
   write("elsewhere", elsewhere);
   const auto found = discover({root_});
-  const auto ids = [&](const std::vector<std::string>& wanted, const std::string& device) {
+  const auto ids = [&](const std::vector<std::string>& names, const std::string& device) {
     std::string all;
-    const auto chosen = plan::choose_levels(found, wanted, device);
+    const auto chosen = plan::choose_levels(found, names, device);
     for (const auto& level : *chosen) all += level.id + " ";
     return all;
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "level/lines.hpp"
-
 #include <gmock/gmock.h>
 
 #include <fstream>
+
+#include "level/line_count.hpp"
 
 namespace strata::level {
 namespace {
@@ -48,11 +48,11 @@ TEST_F(Lines, takes_the_files_of_the_model_and_refuses_one_that_is_missing) {
   level.id = "mine";
   level.folder = folder;
   level.to_maintain = {"{level}/all.py", "{level}/resnet.cpp if resnet", "{level}/none.cpp if vit"};
-  const auto kept = to_maintain(level, {}, "resnet50");
-  ASSERT_TRUE(kept) << kept.error().what;
-  ASSERT_EQ(kept->size(), 2U);
-  EXPECT_EQ((*kept)[0].lines, 2);
-  EXPECT_EQ((*kept)[1].name, "resnet.cpp");
+  const auto files = to_maintain(level, {}, "resnet50");
+  ASSERT_TRUE(files) << files.error().what;
+  ASSERT_EQ(files->size(), 2U);
+  EXPECT_EQ((*files)[0].lines, 2);
+  EXPECT_EQ((*files)[1].name, "resnet.cpp");
   const auto missing = to_maintain(level, {}, "vit_b_16");
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().what, testing::HasSubstr("none.cpp"));
@@ -64,8 +64,8 @@ TEST_F(Lines, finds_every_file_that_a_shipped_level_names) {
   EXPECT_GE(found.levels.size(), 7U);
   for (const auto& level : found.levels)
     for (const char* model : {"resnet50", "mnist_convnet"}) {
-      const auto kept = to_maintain(level, {"", "", "", root.string()}, model);
-      EXPECT_TRUE(kept) << kept.error().what;
+      const auto files = to_maintain(level, {"", "", "", root.string()}, model);
+      EXPECT_TRUE(files) << files.error().what;
     }
 }
 

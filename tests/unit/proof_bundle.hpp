@@ -190,8 +190,8 @@ struct Bundle {
     throw std::invalid_argument(name);
   }
   static int& count() {
-    static int made = 0;
-    return made;
+    static int folders = 0;
+    return folders;
   }
 
   stats::Random random;

@@ -11,6 +11,7 @@
 #include <regex>
 #include <sstream>
 
+#include "report/render/cell_text.hpp"
 #include "report/render/csv.hpp"
 #include "report/render/html.hpp"
 #include "report/render/html_figure.hpp"
@@ -18,7 +19,6 @@
 #include "report/render/markdown.hpp"
 #include "report/render/points.hpp"
 #include "report/render/render.hpp"
-#include "report/render/shown.hpp"
 #include "report/render/sparkline.hpp"
 #include "report/render/terminal.hpp"
 #include "unit/example_document.hpp"
@@ -116,24 +116,24 @@ Document hostile_document() {
 }
 
 TEST(Document, numbers_read_as_their_format_says) {
-  EXPECT_EQ(shown_number(0.012345, Format::digits), "0.01235");
-  EXPECT_EQ(shown_number(30, Format::digits), "30");
-  EXPECT_EQ(shown_number(1234.5, Format::digits), "1,234");
-  EXPECT_EQ(shown_number(1.25e-5, Format::digits), "1.250e-05");
-  EXPECT_EQ(shown_number(0, Format::digits), "0");
-  EXPECT_EQ(shown_number(-0.5, Format::digits), "-0.5000");
-  EXPECT_EQ(shown_number(0.9345, Format::percent), "93.45%");
-  EXPECT_EQ(shown_number(0.0369, Format::seconds), "36.9 ms");
-  EXPECT_EQ(shown_number(310e6, Format::bytes), "310 MB");
-  EXPECT_EQ(shown_number(1128, Format::count), "1,128");
-  EXPECT_EQ(shown_number(1.4242, Format::ratio), "1.42");
-  EXPECT_EQ(shown_number(kNan, Format::bytes), "");
+  EXPECT_EQ(number_text(0.012345, Format::digits), "0.01235");
+  EXPECT_EQ(number_text(30, Format::digits), "30");
+  EXPECT_EQ(number_text(1234.5, Format::digits), "1,234");
+  EXPECT_EQ(number_text(1.25e-5, Format::digits), "1.250e-05");
+  EXPECT_EQ(number_text(0, Format::digits), "0");
+  EXPECT_EQ(number_text(-0.5, Format::digits), "-0.5000");
+  EXPECT_EQ(number_text(0.9345, Format::percent), "93.45%");
+  EXPECT_EQ(number_text(0.0369, Format::seconds), "36.9 ms");
+  EXPECT_EQ(number_text(310e6, Format::bytes), "310 MB");
+  EXPECT_EQ(number_text(1128, Format::count), "1,128");
+  EXPECT_EQ(number_text(1.4242, Format::ratio), "1.42");
+  EXPECT_EQ(number_text(kNan, Format::bytes), "");
 }
 
 TEST(Document, interval_has_as_many_digits_as_its_number_and_says_a_common_unit_once) {
   const auto& glyphs = report::glyphs(true);
   const auto shown = [&](double value, double low, double high, Format format) {
-    return shown_number(Number{.value = value, .format = format, .low = low, .high = high}, glyphs);
+    return number_text(Number{.value = value, .format = format, .low = low, .high = high}, glyphs);
   };
   EXPECT_EQ(shown(1, 0.98, 1.02, Format::digits), "1.000 (0.980–1.020)");
   EXPECT_EQ(shown(0.041234, 0.0381, 0.0443, Format::digits), "0.0412 (0.0381–0.0443)");
@@ -228,7 +228,7 @@ TEST(DocumentMarkdown, line_shows_its_last_value_up_to_a_place_and_nothing_after
   const auto table = places_table(panel, 3);  // 0, 2, 4
   const auto& glyphs = report::glyphs(true);
   std::vector<std::string> cells;
-  for (const auto& cell : table.rows[1]) cells.push_back(shown_cell(cell, glyphs));
+  for (const auto& cell : table.rows[1]) cells.push_back(cell_text(cell, glyphs));
   EXPECT_THAT(cells, ElementsAre("short", "4", "3", ""));
 }
 
@@ -298,10 +298,10 @@ TEST(DocumentHtml, level_has_one_colour_in_all_figures) {
 TEST(DocumentHtml, long_line_is_thinned_without_losing_its_spike) {
   std::vector<Point> points;
   for (int i = 0; i < 100000; ++i) points.push_back({.x = 1.0 * i, .y = i == 54321 ? 7.0 : i == 99 ? kNan : 0.5});
-  const auto kept = thinned(points, 2000);
-  EXPECT_LE(kept.size(), 2000u);
-  EXPECT_TRUE(std::any_of(kept.begin(), kept.end(), [](const Point& point) { return point.y == 7.0; }));
-  EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end(), [](const Point& a, const Point& b) { return a.x < b.x; }));
+  const auto drawn = thinned(points, 2000);
+  EXPECT_LE(drawn.size(), 2000u);
+  EXPECT_TRUE(std::any_of(drawn.begin(), drawn.end(), [](const Point& point) { return point.y == 7.0; }));
+  EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end(), [](const Point& a, const Point& b) { return a.x < b.x; }));
 }
 
 TEST(DocumentHtml, ids_are_unique_and_plain_whatever_they_were) {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "analysis/open_batch.hpp"
-#include "report/render/shown.hpp"
+#include "report/render/cell_text.hpp"
 #include "report/sections/sections.hpp"
 #include "report/sections/total_cost.hpp"
 
@@ -91,7 +91,7 @@ std::vector<std::vector<std::string>> cells_of(const Json& one_case, std::size_t
   std::vector<std::vector<std::string>> shown;
   for (const auto& row : table_in(section, place).rows) {
     shown.emplace_back();
-    for (const auto& cell : row) shown.back().push_back(document::shown_cell(cell, glyphs(false)));
+    for (const auto& cell : row) shown.back().push_back(document::cell_text(cell, glyphs(false)));
   }
   return shown;
 }

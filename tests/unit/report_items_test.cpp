@@ -5,11 +5,11 @@
 
 #include <limits>
 
+#include "report/render/cell_text.hpp"
 #include "report/render/csv.hpp"
 #include "report/render/html_figure.hpp"
 #include "report/render/json.hpp"
 #include "report/render/markdown.hpp"
-#include "report/render/shown.hpp"
 #include "unit/rendered.hpp"
 
 namespace strata::document {
@@ -103,10 +103,10 @@ TEST(DocumentBars, are_a_table_where_there_are_no_pictures_and_data_where_there_
   EXPECT_EQ(data["kind"], "bars");
   EXPECT_EQ(data["parts"][1]["values"], nlohmann::json::parse("[200000000.0, null]"));
   EXPECT_EQ(data["marks"][0]["values"], nlohmann::json::parse("[150000000.0, null]"));
-  auto told = memory();
-  told.table = outline();
-  EXPECT_THAT(render_markdown(document_of(told)), HasSubstr("aoti"));
-  EXPECT_THAT(page_of(document_of(told)), HasSubstr("Memory, as a table</span></caption>"));
+  auto with_outline = memory();
+  with_outline.table = outline();
+  EXPECT_THAT(render_markdown(document_of(with_outline)), HasSubstr("aoti"));
+  EXPECT_THAT(page_of(document_of(with_outline)), HasSubstr("Memory, as a table</span></caption>"));
 }
 
 TEST(DocumentFigure, has_its_own_table_in_place_of_its_points_and_says_what_is_shaded) {

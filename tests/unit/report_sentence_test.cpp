@@ -46,11 +46,11 @@ std::string sentence(const std::vector<Json>& rows) {
 }
 
 TEST(report_sentence, recommends_the_fastest_level_that_is_resolved_and_proven) {
-  const auto said = headline(one_case(
+  const auto shown = headline(one_case(
       {reference(), row("compile", 1.2, "faster"), row("aoti", 1.6, "faster"), row("libtorch", 2.0, "inconclusive")}));
-  EXPECT_EQ(said["verdict"], "move");
-  EXPECT_EQ(said["level"], "aoti");
-  EXPECT_EQ(said["sentence"],
+  EXPECT_EQ(shown["verdict"], "move");
+  EXPECT_EQ(shown["level"], "aoti");
+  EXPECT_EQ(shown["sentence"],
             "Move to aoti: 1.60 times as fast as eager (1.54 to 1.66), 25.0 ms instead of 40.0 ms, with 180 MB less "
             "memory (310 MB); "
             "its start pays back after 1,128 iterations (28.2 s).");
@@ -59,9 +59,9 @@ TEST(report_sentence, recommends_the_fastest_level_that_is_resolved_and_proven) 
 TEST(report_sentence, names_a_peer_as_such_and_the_best_within_pytorch) {
   auto peer = row("openvino", 1.8, "faster");
   peer["peer"] = true;
-  const auto said = sentence({reference(), peer, row("aoti", 1.2, "faster")});
-  EXPECT_THAT(said, HasSubstr("Move to openvino (a peer)"));
-  EXPECT_THAT(said, HasSubstr("the best that is no peer, aoti, reaches 1.20"));
+  const auto shown = sentence({reference(), peer, row("aoti", 1.2, "faster")});
+  EXPECT_THAT(shown, HasSubstr("Move to openvino (a peer)"));
+  EXPECT_THAT(shown, HasSubstr("the best that is no peer, aoti, reaches 1.20"));
 }
 
 TEST(report_sentence, never_recommends_a_harness_level_or_one_without_proof) {
@@ -69,8 +69,8 @@ TEST(report_sentence, never_recommends_a_harness_level_or_one_without_proof) {
   null_level["harness"] = true;
   auto unproven = row("libtorch", 3, "faster");
   unproven["proof"] = nullptr;
-  const auto said = headline(one_case({reference(), null_level, unproven, row("compile", 1.3, "faster")}));
-  EXPECT_EQ(said["level"], "compile");
+  const auto shown = headline(one_case({reference(), null_level, unproven, row("compile", 1.3, "faster")}));
+  EXPECT_EQ(shown["level"], "compile");
 }
 
 TEST(report_sentence, says_that_memory_grows_numerics_are_looser_and_the_proof_is_weak) {
@@ -78,20 +78,20 @@ TEST(report_sentence, says_that_memory_grows_numerics_are_looser_and_the_proof_i
   looser["memory"]["peak_private_bytes"] = 900e6;
   looser["proof"] = {{"verdict", "equal_looser"}, {"weak", true}};
   looser["break_even"]["iterations"] = 0;
-  const auto said = sentence({reference(), looser});
-  EXPECT_THAT(said, HasSubstr("410 MB more memory"));
-  EXPECT_THAT(said, HasSubstr("starts no slower"));
-  EXPECT_THAT(said, HasSubstr("looser"));
-  EXPECT_THAT(said, HasSubstr("proof is weak"));
+  const auto shown = sentence({reference(), looser});
+  EXPECT_THAT(shown, HasSubstr("410 MB more memory"));
+  EXPECT_THAT(shown, HasSubstr("starts no slower"));
+  EXPECT_THAT(shown, HasSubstr("looser"));
+  EXPECT_THAT(shown, HasSubstr("proof is weak"));
 }
 
 TEST(report_sentence, stays_in_python_when_everything_is_resolved_and_nothing_is_faster) {
   auto same = row("aoti", 1.0, "same");
   same["ratio"]["same_within_percent"] = 2.1;
-  const auto said = headline(one_case({reference(), same, row("openvino", 0.8, "slower")}));
-  EXPECT_EQ(said["verdict"], "stay");
-  EXPECT_EQ(said["level"], "eager");
-  EXPECT_EQ(said["sentence"],
+  const auto shown = headline(one_case({reference(), same, row("openvino", 0.8, "slower")}));
+  EXPECT_EQ(shown["verdict"], "stay");
+  EXPECT_EQ(shown["level"], "eager");
+  EXPECT_EQ(shown["sentence"],
             "Stay in Python: none of 2 levels is faster than eager (40.0 ms, 490 MB); the nearest, aoti, is the same "
             "within 2.1%.");
 }
@@ -99,13 +99,13 @@ TEST(report_sentence, stays_in_python_when_everything_is_resolved_and_nothing_is
 TEST(report_sentence, says_what_the_run_could_not_see_and_how_long_it_would_take) {
   auto open = row("libtorch", 1.03, "inconclusive");
   open["ratio"]["resolve"] = {{"command", "x"}, {"minutes", 9.0}};
-  const auto said = headline(one_case({reference(), open, row("openvino", 0.8, "slower")}));
-  EXPECT_EQ(said["verdict"], "undecided");
-  EXPECT_TRUE(said["level"].is_null());
-  EXPECT_THAT(said["sentence"].get<std::string>(),
+  const auto shown = headline(one_case({reference(), open, row("openvino", 0.8, "slower")}));
+  EXPECT_EQ(shown["verdict"], "undecided");
+  EXPECT_TRUE(shown["level"].is_null());
+  EXPECT_THAT(shown["sentence"].get<std::string>(),
               HasSubstr("libtorch is 1.03 times as fast, anything from 0.99 to 1.07"));
-  EXPECT_THAT(said["sentence"].get<std::string>(), HasSubstr("below 5.5%"));
-  EXPECT_THAT(said["sentence"].get<std::string>(), HasSubstr("9.00 min of measuring would resolve it"));
+  EXPECT_THAT(shown["sentence"].get<std::string>(), HasSubstr("below 5.5%"));
+  EXPECT_THAT(shown["sentence"].get<std::string>(), HasSubstr("9.00 min of measuring would resolve it"));
 }
 
 Json crowded(std::vector<Json> rows) {
@@ -117,10 +117,10 @@ Json crowded(std::vector<Json> rows) {
 }
 
 TEST(report_sentence, recommends_nothing_where_other_programs_had_the_cores) {
-  const auto said = headline(crowded({reference(), row("static", 284, "faster")}));
-  EXPECT_EQ(said["verdict"], "not_reliable");
-  EXPECT_TRUE(said["level"].is_null());
-  EXPECT_EQ(said["sentence"],
+  const auto shown = headline(crowded({reference(), row("static", 284, "faster")}));
+  EXPECT_EQ(shown["verdict"], "not_reliable");
+  EXPECT_TRUE(shown["level"].is_null());
+  EXPECT_EQ(shown["sentence"],
             "Not reliable: other programs use 50% of this machine; measure with --threads 1 or on an idle machine.");
 }
 
@@ -138,9 +138,9 @@ TEST(report_sentence, recommends_no_best_variant_either_where_other_programs_had
   fast["tuned"] = {{"ratio", fast["ratio"]}, {"break_even", fast["break_even"]}};
   auto eager = reference();
   eager["tuned"] = {{"ratio", {{"value", 1.0}, {"verdict", "reference"}}}, {"break_even", nullptr}};
-  const auto said = tuned_headline(crowded({eager, fast}));
-  EXPECT_EQ(said["verdict"], "not_reliable");
-  EXPECT_TRUE(said["level"].is_null());
+  const auto shown = tuned_headline(crowded({eager, fast}));
+  EXPECT_EQ(shown["verdict"], "not_reliable");
+  EXPECT_TRUE(shown["level"].is_null());
 }
 
 TEST(report_sentence, says_first_that_the_reference_is_not_the_one_that_was_wanted) {
@@ -188,10 +188,10 @@ TEST(report_sentence, prints_no_absurd_percentages_or_intervals) {
   open["ratio"]["low"] = 0.002;
   open["ratio"]["high"] = 205e6;
   open["ratio"]["smallest_visible_percent"] = 44457.56;
-  const auto said = sentence({reference(), open});
-  EXPECT_THAT(said, HasSubstr("this run is too noisy to compare"));
-  EXPECT_THAT(said, Not(HasSubstr("44457")));
-  EXPECT_THAT(said, Not(HasSubstr("million")));
+  const auto shown = sentence({reference(), open});
+  EXPECT_THAT(shown, HasSubstr("this run is too noisy to compare"));
+  EXPECT_THAT(shown, Not(HasSubstr("44457")));
+  EXPECT_THAT(shown, Not(HasSubstr("million")));
 }
 
 TEST(report_sentence, gives_the_reason_where_there_is_nothing_to_compare) {
@@ -215,9 +215,9 @@ TEST(report_sentence, survives_a_case_in_which_every_field_is_missing) {
 TEST(report_sentence, a_run_that_sees_only_multiples_is_called_too_noisy_without_a_number) {
   auto open = row("libtorch", 3.0, "inconclusive");
   open["ratio"]["smallest_visible_percent"] = 44457.56;
-  const auto said = sentence({reference(), open});
-  EXPECT_THAT(said, HasSubstr("too noisy to compare"));
-  EXPECT_THAT(said, Not(HasSubstr("44")));
+  const auto shown = sentence({reference(), open});
+  EXPECT_THAT(shown, HasSubstr("too noisy to compare"));
+  EXPECT_THAT(shown, Not(HasSubstr("44")));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace strata::stats {
 namespace {
 
 // Levels by their log times, each pair with an interval of this half width.
-CompareTwo made(const std::vector<double>& log_times, double half_width, Basis basis = Basis::assumed) {
+CompareTwo pairs_of(const std::vector<double>& log_times, double half_width, Basis basis = Basis::assumed) {
   return [=](std::size_t reference, std::size_t level) {
     Comparison c;
     const double value = log_times[reference] - log_times[level];
@@ -25,30 +25,31 @@ CompareTwo made(const std::vector<double>& log_times, double half_width, Basis b
 }
 
 TEST(Best, is_one_level_where_all_others_are_excluded) {
-  const auto best = not_excluded_as_best(3, made({std::log(2.0), 0, std::log(1.5)}, 0.1), 0.01);
+  const auto best = not_excluded_as_best(3, pairs_of({std::log(2.0), 0, std::log(1.5)}, 0.1), 0.01);
   EXPECT_EQ(best.members, std::vector<std::size_t>{1});
 }
 
 TEST(Best, are_several_where_their_intervals_reach_each_other_and_how_far_they_may_part_is_said) {
-  const auto best = not_excluded_as_best(3, made({0, 0.02, 1}, 0.05), 0.01);
+  const auto best = not_excluded_as_best(3, pairs_of({0, 0.02, 1}, 0.05), 0.01);
   EXPECT_EQ(best.members, (std::vector<std::size_t>{0, 1}));
   EXPECT_NEAR(best.tie_within, std::expm1(0.07), 1e-12);
 }
 
 TEST(Best, no_one_is_excluded_by_less_than_the_least_effect_or_by_nothing_known) {
-  EXPECT_EQ(not_excluded_as_best(2, made({0.005, 0}, 0.001), 0.01).members.size(), 2U);
-  EXPECT_EQ(not_excluded_as_best(2, made({5, 0}, std::numeric_limits<double>::infinity()), 0.01).members.size(), 2U);
-  EXPECT_EQ(not_excluded_as_best(1, made({0}, 0.1), 0.01).members.size(), 1U);
-  EXPECT_TRUE(not_excluded_as_best(0, made({}, 0.1), 0.01).members.empty());
+  EXPECT_EQ(not_excluded_as_best(2, pairs_of({0.005, 0}, 0.001), 0.01).members.size(), 2U);
+  EXPECT_EQ(not_excluded_as_best(2, pairs_of({5, 0}, std::numeric_limits<double>::infinity()), 0.01).members.size(),
+            2U);
+  EXPECT_EQ(not_excluded_as_best(1, pairs_of({0}, 0.1), 0.01).members.size(), 1U);
+  EXPECT_TRUE(not_excluded_as_best(0, pairs_of({}, 0.1), 0.01).members.empty());
 }
 
 TEST(Best, the_more_levels_there_are_the_more_it_takes_to_exclude_one) {
   std::vector<double> many(10, 1.0);
   many[0] = 0.105;
   many[1] = 0;
-  EXPECT_EQ(not_excluded_as_best(2, made({0.105, 0}, 0.1), 0.01).members.size(), 1U);
-  EXPECT_EQ(not_excluded_as_best(10, made(many, 0.1), 0.01).members.size(), 2U);
-  EXPECT_EQ(not_excluded_as_best(10, made(many, 0.1, Basis::restarts), 0.01).members.size(), 2U);
+  EXPECT_EQ(not_excluded_as_best(2, pairs_of({0.105, 0}, 0.1), 0.01).members.size(), 1U);
+  EXPECT_EQ(not_excluded_as_best(10, pairs_of(many, 0.1), 0.01).members.size(), 2U);
+  EXPECT_EQ(not_excluded_as_best(10, pairs_of(many, 0.1, Basis::restarts), 0.01).members.size(), 2U);
 }
 
 // Five levels, of which one is faster by nothing or by a little; processes part by 2%, and just that is assumed.

@@ -30,7 +30,7 @@ Differences simulate(Random& random, int restarts, int pairs, double effect, dou
   return out;
 }
 
-Comparison made(double value, double half_width) {
+Comparison comparison_of(double value, double half_width) {
   Comparison c;
   c.log_ratio = {value, value - half_width, value + half_width};
   c.per_restart = {value, value};
@@ -172,19 +172,20 @@ TEST(compare, can_be_given_the_half_width_of_another_comparison) {
 }
 
 TEST(judge, follows_the_decision_rule) {
-  EXPECT_EQ(judge(made(0.03, 0.02), 0.01).direction, Direction::faster);
-  EXPECT_EQ(judge(made(-0.03, 0.02), 0.01).direction, Direction::slower);
-  EXPECT_EQ(judge(made(0.03, 0.04), 0.01).direction, Direction::inconclusive) << "the interval holds 0";
-  EXPECT_EQ(judge(made(0.008, 0.002), 0.01).direction, Direction::same) << "below the minimum effect";
-  EXPECT_EQ(judge(made(0.0, 0.03), 0.01).direction, Direction::inconclusive);
-  EXPECT_EQ(judge(made(0.008, 0.002), 0.001).direction, Direction::faster) << "a smaller minimum effect was asked for";
+  EXPECT_EQ(judge(comparison_of(0.03, 0.02), 0.01).direction, Direction::faster);
+  EXPECT_EQ(judge(comparison_of(-0.03, 0.02), 0.01).direction, Direction::slower);
+  EXPECT_EQ(judge(comparison_of(0.03, 0.04), 0.01).direction, Direction::inconclusive) << "the interval holds 0";
+  EXPECT_EQ(judge(comparison_of(0.008, 0.002), 0.01).direction, Direction::same) << "below the minimum effect";
+  EXPECT_EQ(judge(comparison_of(0.0, 0.03), 0.01).direction, Direction::inconclusive);
+  EXPECT_EQ(judge(comparison_of(0.008, 0.002), 0.001).direction, Direction::faster)
+      << "a smaller minimum effect was asked for";
 }
 
 TEST(judge, same_names_the_smallest_bound_that_holds) {
-  const Verdict v = judge(made(-0.004, 0.006), 0.01);
+  const Verdict v = judge(comparison_of(-0.004, 0.006), 0.01);
   EXPECT_EQ(v.direction, Direction::same);
   EXPECT_NEAR(v.same_within, std::expm1(0.010), 1e-12);
-  EXPECT_TRUE(std::isnan(judge(made(0.5, 0.01), 0.01).same_within));
+  EXPECT_TRUE(std::isnan(judge(comparison_of(0.5, 0.01), 0.01).same_within));
 }
 
 TEST(plan, reachable_precision_and_restarts_agree) {

@@ -34,7 +34,7 @@ TEST(sample, trimmed_mean_has_yuens_standard_error) {
   const TrimmedMean trimmed = trimmed_mean(sample);
   EXPECT_NEAR(trimmed.value, 2.5375, 1e-12);
   EXPECT_NEAR(trimmed.standard_error, 0.16086633019521576, 1e-12);
-  EXPECT_EQ(trimmed.kept, 8u);
+  EXPECT_EQ(trimmed.used, 8u);
   EXPECT_TRUE(std::isnan(trimmed_mean(std::vector<double>{1}).standard_error));
 }
 

@@ -250,8 +250,8 @@ TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_hol
 
 TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {
   auto store = Store::open(folder_ / "a.db");
-  static std::string said;
-  when_waiting([](std::string_view text) { said += text; });
+  static std::string message;
+  when_waiting([](std::string_view text) { message += text; });
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
@@ -263,7 +263,7 @@ TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {
   later.join();
   sqlite3_close(other);
   when_waiting(nullptr);
-  EXPECT_NE(said.find("another program holds the store"), std::string::npos);
+  EXPECT_NE(message.find("another program holds the store"), std::string::npos);
 }
 
 TEST(StoredRun, without_an_end_is_running_or_interrupted) {

@@ -173,8 +173,8 @@ struct TrainBundle {
     return out;
   }
   static int& count() {
-    static int made = 0;
-    return made;
+    static int folders = 0;
+    return folders;
   }
 
   stats::Random random;

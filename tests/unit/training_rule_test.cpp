@@ -23,7 +23,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 TEST(convergence_points, leave_out_the_extremes_of_the_mean_and_not_of_the_deviation) {
   const auto found = convergence({10, 30, 20, 21, 19});
-  EXPECT_EQ(found.kept(), 3);
+  EXPECT_EQ(found.runs_used(), 3);
   EXPECT_DOUBLE_EQ(found.mean, 20);
   EXPECT_NEAR(found.deviation, std::sqrt((100 + 100 + 0 + 1 + 1) / 5.0), 1e-12);
 }

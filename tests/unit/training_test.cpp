@@ -188,7 +188,7 @@ TEST(LayerSizes, come_back_from_their_series_in_the_order_in_which_layers_run) {
 class TroubleTest : public ::testing::Test {
  protected:
   TroubleTest() { recipe_.optimiser.lr = 0.1; }
-  std::string said(const LayerSize& changed) const {
+  std::string message(const LayerSize& changed) const {
     const auto found = analysis::trouble({{"first", 1.0, 0.1, 0.1}, changed, {"last", 1.0, 0.1, 0.1}}, recipe_, 0);
     if (!found) return "";
     EXPECT_EQ(found->layer, changed.layer);
@@ -199,17 +199,17 @@ class TroubleTest : public ::testing::Test {
 };
 
 TEST_F(TroubleTest, is_not_seen_in_a_network_that_learns) {
-  EXPECT_EQ(said({"layer", 1e-3, 1e-6, 0.01}), "");
-  EXPECT_EQ(said({"called otherwise", std::nullopt, 0.1, 0.1}), "");
-  EXPECT_EQ(said({"still at zero", 1.0, 0.1, 0.0}), "");
+  EXPECT_EQ(message({"layer", 1e-3, 1e-6, 0.01}), "");
+  EXPECT_EQ(message({"called otherwise", std::nullopt, 0.1, 0.1}), "");
+  EXPECT_EQ(message({"still at zero", 1.0, 0.1, 0.0}), "");
 }
 
 TEST_F(TroubleTest, names_the_layer_whose_signal_vanishes_or_explodes) {
-  EXPECT_NE(said({"layer", 1e-9, 0.1, 0.1}).find("activations vanish at layer"), std::string::npos);
-  EXPECT_NE(said({"layer", 1e9, 0.1, 0.1}).find("activations explode at layer"), std::string::npos);
-  EXPECT_NE(said({"layer", 1.0, 1e-10, 0.1}).find("gradients vanish at layer"), std::string::npos);
-  EXPECT_NE(said({"layer", 1.0, 2.0, 0.1}).find("gradients explode at layer"), std::string::npos);
-  EXPECT_NE(said({"layer", 1.0, std::nullopt, 0.1}).find("not finite"), std::string::npos);
+  EXPECT_NE(message({"layer", 1e-9, 0.1, 0.1}).find("activations vanish at layer"), std::string::npos);
+  EXPECT_NE(message({"layer", 1e9, 0.1, 0.1}).find("activations explode at layer"), std::string::npos);
+  EXPECT_NE(message({"layer", 1.0, 1e-10, 0.1}).find("gradients vanish at layer"), std::string::npos);
+  EXPECT_NE(message({"layer", 1.0, 2.0, 0.1}).find("gradients explode at layer"), std::string::npos);
+  EXPECT_NE(message({"layer", 1.0, std::nullopt, 0.1}).find("not finite"), std::string::npos);
 }
 
 TEST_F(TroubleTest, is_judged_by_the_rate_of_the_step_which_a_schedule_changes) {

@@ -300,11 +300,11 @@ TEST_F(WorkerTest, a_lock_that_another_process_holds_is_waited_for_until_an_inte
     std::this_thread::sleep_for(300ms);
     interrupted() = true;
   });
-  bool told = false;
+  bool waited = false;
   const auto begin = std::chrono::steady_clock::now();
-  const FileLock lock(folder_ / "lock", [&] { told = true; });
+  const FileLock lock(folder_ / "lock", [&] { waited = true; });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(waited);
   later.join();
   ::close(other);
 }

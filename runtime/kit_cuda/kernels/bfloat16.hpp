@@ -18,9 +18,9 @@ KIT_DEVICE inline float widened(float value) {
 }
 KIT_DEVICE inline float widened(Bfloat16 value) {
   const std::uint32_t bits = static_cast<std::uint32_t>(value.bits) << 16U;
-  float made;
-  memcpy(&made, &bits, sizeof made);
-  return made;
+  float result;
+  memcpy(&result, &bits, sizeof result);
+  return result;
 }
 
 KIT_DEVICE inline void round_to(float& to, float value) {

@@ -16,7 +16,7 @@ KIT_DEVICE inline void adam_step(const Rates& rates, const Place& place, float g
   const float v = (rates.first != 0 ? 0 : rates.square_before * place.second[i]) + rates.square_share * d * d;
   place.first[i] = m;
   place.second[i] = v;
-  place.weight[i] = rates.kept * place.weight[i] - rates.rate * m / (std::sqrt(v) / rates.root + rates.eps);
+  place.weight[i] = rates.decay_factor * place.weight[i] - rates.rate * m / (std::sqrt(v) / rates.root + rates.eps);
 }
 
 KIT_DEVICE inline void step(const Rates& rates, const Place& place, float gradient, Index i) {
@@ -58,7 +58,7 @@ Rates rates_of(const Adam& adam, std::int64_t done, bool has_buffers) {
           .share = narrow(1 - adam.beta1),
           .square_before = narrow(adam.beta2),
           .square_share = narrow(1 - adam.beta2),
-          .kept = adam.decoupled ? narrow(1 - adam.rate * adam.weight_decay) : 1.0F,
+          .decay_factor = adam.decoupled ? narrow(1 - adam.rate * adam.weight_decay) : 1.0F,
           .root = narrow(std::sqrt(1 - std::pow(adam.beta2, t))),
           .eps = narrow(adam.eps),
           .plain = 0,
@@ -66,8 +66,8 @@ Rates rates_of(const Adam& adam, std::int64_t done, bool has_buffers) {
           .first = has_buffers ? 0 : 1};
 }
 
-void descend(Stream stream, const Rates& given, Place place, const float* gradient, Index count) {
-  const Rates rates = given;
+void descend(Stream stream, const Rates& by_reference, Place place, const float* gradient, Index count) {
+  const Rates rates = by_reference;
   for_each(stream, count, [=] KIT_DEVICE(Index i) { step(rates, place, gradient[i], i); });
 }
 

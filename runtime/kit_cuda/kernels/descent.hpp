@@ -20,10 +20,10 @@ struct Adam {
 };
 
 // The same numbers as a step uses them: of SGD, or of Adam d = g + decay w; m = before m + share d; v = square_before v
-// + square_share d d; w = kept w - rate m / (sqrt(v) / root + eps).
+// + square_share d d; w = decay_factor w - rate m / (sqrt(v) / root + eps).
 struct Rates {
   float rate = 0, decay = 0, before = 0, share = 1, of_velocity = 1, of_gradient = 0;
-  float square_before = 0, square_share = 0, kept = 1, root = 1, eps = 0;
+  float square_before = 0, square_share = 0, decay_factor = 1, root = 1, eps = 0;
   int plain = 1;  // no momentum: no velocity is read or written
   int adam = 0, first = 0;
 };

@@ -30,22 +30,22 @@ void dropout(Stream stream, const Dropout& how, Source x, Strided<std::uint8_t> 
     Index at[3];
     places.find(i, at);
     const auto key = mixed(mixed(layer) + state->step);
-    const bool kept = (mixed(key + static_cast<std::uint64_t>(at[2])) >> 11) < limit;
-    keeps[at[2]] = kept ? 1 : 0;
-    to[at[1]] = state->on == 0 ? from[at[0]] : kept ? from[at[0]] * scale : 0;
+    const bool keep = (mixed(key + static_cast<std::uint64_t>(at[2])) >> 11) < limit;
+    keeps[at[2]] = keep ? 1 : 0;
+    to[at[1]] = state->on == 0 ? from[at[0]] : keep ? from[at[0]] * scale : 0;
   });
 }
 
 void dropout_backward(Stream stream, const DropoutState* state, Source gradient, Strided<const std::uint8_t> mask,
                       float scale, Target to) {
   const auto places = walk<3>({gradient.view, mask.view, to.view});
-  const float* given = gradient.data;
+  const float* from = gradient.data;
   const auto* keeps = mask.data;
   float* into = to.data;
   for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
     Index at[3];
     places.find(i, at);
-    into[at[2]] = state->on == 0 ? given[at[0]] : keeps[at[1]] != 0 ? given[at[0]] * scale : 0;
+    into[at[2]] = state->on == 0 ? from[at[0]] : keeps[at[1]] != 0 ? from[at[0]] * scale : 0;
   });
 }
 

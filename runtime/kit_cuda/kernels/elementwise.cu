@@ -98,27 +98,27 @@ void normalise(Stream stream, Source x, const GivenStatistics& statistics, Targe
   const float* from = x.data;
   float* to = y.data;
   const auto epsilon = static_cast<float>(statistics.epsilon);
-  const GivenStatistics given = statistics;
+  const GivenStatistics fixed = statistics;
   for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
     Index at[6];
     places.find(i, at);
     const Index c = at[4];
-    const float scale = given.scale == nullptr ? 1 : given.scale[c],
-                shift = given.shift == nullptr ? 0 : given.shift[c];
-    const float deviation = 1 / sqrtf(given.variance[c] + epsilon);
-    to[at[5]] = tail((from[at[3]] - given.mean[c]) * (deviation * scale) + shift, at);
+    const float scale = fixed.scale == nullptr ? 1 : fixed.scale[c],
+                shift = fixed.shift == nullptr ? 0 : fixed.shift[c];
+    const float deviation = 1 / sqrtf(fixed.variance[c] + epsilon);
+    to[at[5]] = tail((from[at[3]] - fixed.mean[c]) * (deviation * scale) + shift, at);
   });
 }
 
 void apply_backward(Stream stream, Source gradient, Source data, Function function, bool of_result, Target to) {
   const auto places = walk<3>({gradient.view, data.view, to.view});
-  const float *given = gradient.data, *by = data.data;
+  const float *of_output = gradient.data, *by = data.data;
   float* into = to.data;
   for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
     Index at[3];
     places.find(i, at);
     const float x = by[at[1]];
-    into[at[2]] = given[at[0]] * (of_result ? derivative_by_result(function, x) : derivative_at(function, x));
+    into[at[2]] = of_output[at[0]] * (of_result ? derivative_by_result(function, x) : derivative_at(function, x));
   });
 }
 

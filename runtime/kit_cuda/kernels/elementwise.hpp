@@ -13,28 +13,28 @@ namespace kit_cuda {
 // What happens to a value before it is stored: up to three functions, or sums or products with another tensor.
 struct Then {
   enum class Kind : std::uint8_t { function, add, multiply };
-  struct Post {
+  struct PostOp {
     Kind kind = Kind::function;
     Function function = {};
     Source with = {};
   };
   static constexpr int most = 3;
-  Post posts[most] = {};
+  PostOp posts[most] = {};
   int count = 0;
 
   Then() = default;
-  Then(std::initializer_list<Post> all) {
+  Then(std::initializer_list<PostOp> all) {
     if (all.size() > most) throw std::length_error("more than 3 operations behind another");
-    for (const Post& post : all) posts[count++] = post;
+    for (const PostOp& post : all) posts[count++] = post;
   }
 };
-inline Then::Post then_apply(Function function) {
+inline Then::PostOp then_apply(Function function) {
   return {Then::Kind::function, function, {}};
 }
-inline Then::Post then_add(Source with) {
+inline Then::PostOp then_add(Source with) {
   return {Then::Kind::add, {}, with};
 }
-inline Then::Post then_multiply(Source with) {
+inline Then::PostOp then_multiply(Source with) {
   return {Then::Kind::multiply, {}, with};
 }
 

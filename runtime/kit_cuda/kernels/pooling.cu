@@ -7,26 +7,26 @@ namespace kit_cuda {
 namespace {
 
 // Always N C D H W: what is missing has one element.
-View as_volume(const View& given) {
-  if (given.rank < 3 || given.rank > 5) throw std::invalid_argument("pooling of what is no image");
+View as_volume(const View& from) {
+  if (from.rank < 3 || from.rank > 5) throw std::invalid_argument("pooling of what is no image");
   View view{5, {1, 1, 1, 1, 1}, {}};
-  for (int d = 0; d < 2; ++d) view.extents[d] = given.extents[d], view.strides[d] = given.strides[d];
-  for (int d = 2; d < given.rank; ++d) {
-    const int to = d + 5 - given.rank;
-    view.extents[to] = given.extents[d];
-    view.strides[to] = given.strides[d];
+  for (int d = 0; d < 2; ++d) view.extents[d] = from.extents[d], view.strides[d] = from.strides[d];
+  for (int d = 2; d < from.rank; ++d) {
+    const int to = d + 5 - from.rank;
+    view.extents[to] = from.extents[d];
+    view.strides[to] = from.strides[d];
   }
   return view;
 }
 
-Window as_volume(const Window& given, int rank) {
+Window as_volume(const Window& from, int rank) {
   Window window;
   const int missing = 5 - rank;
   for (int d = missing; d < most_spatial; ++d) {
-    window.kernel[d] = given.kernel[d - missing];
-    window.stride[d] = given.stride[d - missing];
-    window.dilation[d] = given.dilation[d - missing];
-    window.before[d] = given.before[d - missing];
+    window.kernel[d] = from.kernel[d - missing];
+    window.stride[d] = from.stride[d - missing];
+    window.dilation[d] = from.dilation[d - missing];
+    window.before[d] = from.before[d - missing];
   }
   return window;
 }
@@ -112,8 +112,8 @@ KIT_DEVICE inline void each_inside(const Window& window, const View& image, cons
 }  // namespace
 
 template <class Place>
-void max_pool(Stream stream, Source x, const Window& given, Target y, Strided<Place> index) {
-  const Window window = as_volume(given, x.view.rank);
+void max_pool(Stream stream, Source x, const Window& any_window, Target y, Strided<Place> index) {
+  const Window window = as_volume(any_window, x.view.rank);
   if (sizeof(Place) == 1 && window.kernel[0] * window.kernel[1] * window.kernel[2] > 255)
     throw std::invalid_argument("a window of more than 255 elements, whose places do not fit a byte");
   const View image = as_volume(x.view), result = as_volume(y.view), marks = as_volume(view_or(index, y.view));
@@ -140,8 +140,9 @@ void max_pool(Stream stream, Source x, const Window& given, Target y, Strided<Pl
 }
 
 template <class Place>
-void max_pool_backward(Stream stream, Source gradient, Strided<const Place> index, const Window& given, Target target) {
-  const Window window = as_volume(given, target.view.rank);
+void max_pool_backward(Stream stream, Source gradient, Strided<const Place> index, const Window& any_window,
+                       Target target) {
+  const Window window = as_volume(any_window, target.view.rank);
   const View image = as_volume(target.view), result = as_volume(gradient.view), marks = as_volume(index.view);
   const Order order = order_of(image);
   const float* from = gradient.data;

@@ -33,21 +33,21 @@ void softmax(Stream stream, Source x, int axis, bool logarithm, Target y) {
 
 void softmax_backward(Stream stream, Source gradient, Source y, int axis, bool logarithm, Target to) {
   const auto rows = walk<3>({without(gradient.view, axis), without(y.view, axis), without(to.view, axis)});
-  const Index length = to.view.extents[axis], given_step = gradient.view.strides[axis], step = y.view.strides[axis],
+  const Index length = to.view.extents[axis], from_step = gradient.view.strides[axis], step = y.view.strides[axis],
               to_step = to.view.strides[axis];
-  const float *given = gradient.data, *result = y.data;
+  const float *from = gradient.data, *result = y.data;
   float* into = to.data;
   for_each_row(stream, rows.count, length, to_step != 1, [=] KIT_DEVICE(Index row, const Team& team) {
     Index at[3];
     rows.find(row, at);
     double sum = 0;
     for (Index i = team.index; i < length; i += team.size) {
-      const double g = given[at[0] + i * given_step];
+      const double g = from[at[0] + i * from_step];
       sum += logarithm ? g : g * static_cast<double>(result[at[1] + i * step]);
     }
     sum = team.sum(sum);
     for (Index i = team.index; i < length; i += team.size) {
-      const double g = given[at[0] + i * given_step], own = result[at[1] + i * step];
+      const double g = from[at[0] + i * from_step], own = result[at[1] + i * step];
       into[at[2] + i * to_step] = static_cast<float>(logarithm ? g - exp(own) * sum : own * (g - sum));
     }
   });

@@ -54,26 +54,26 @@ inline View channels_last(const Index* extents, int rank) {
 }
 
 // With ones in front up to the rank of `to`, and every extent of 1 read again and again up to that of `to`.
-inline View broadcast(const View& given, const View& to) {
-  const int missing = to.rank - given.rank;
+inline View broadcast(const View& from, const View& to) {
+  const int missing = to.rank - from.rank;
   View view{to.rank};
   for (int d = 0; d < to.rank; ++d) {
     const int own = d - missing;
-    const Index extent = own < 0 ? 1 : given.extents[own];
+    const Index extent = own < 0 ? 1 : from.extents[own];
     if (extent != to.extents[d] && extent != 1) throw std::invalid_argument("a tensor that does not broadcast");
     view.extents[d] = to.extents[d];
-    view.strides[d] = extent == 1 ? 0 : given.strides[own];
+    view.strides[d] = extent == 1 ? 0 : from.strides[own];
   }
   if (missing < 0) throw std::invalid_argument("a tensor that does not broadcast");
   return view;
 }
 
-inline View without(const View& given, int dim) {
-  View view{given.rank - 1};
-  for (int d = 0, to = 0; d < given.rank; ++d) {
+inline View without(const View& from, int dim) {
+  View view{from.rank - 1};
+  for (int d = 0, to = 0; d < from.rank; ++d) {
     if (d == dim) continue;
-    view.extents[to] = given.extents[d];
-    view.strides[to++] = given.strides[d];
+    view.extents[to] = from.extents[d];
+    view.strides[to++] = from.strides[d];
   }
   return view;
 }

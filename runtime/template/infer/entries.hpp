@@ -39,7 +39,7 @@ inline int run_entries(const std::string& from, const std::string& to, const std
   const kit::SafeTensors file(from);
   const auto entries = entries_of(file);
   const Network network = open_network(weights, threads);
-  std::deque<std::vector<float>> kept;
+  std::deque<std::vector<float>> copies;
   std::map<std::string, kit::FileTensor> results;
   for (std::size_t entry = 0; entry < entries.size(); ++entry) {
     entries[entry].give_to(network.get());
@@ -50,7 +50,7 @@ inline int run_entries(const std::string& from, const std::string& to, const std
       const auto name = std::to_string(entry) + "/" + about.name;
       print_result(name, about, values);
       if (to.empty()) continue;
-      const auto& copy = kept.emplace_back(values, values + about.elements);
+      const auto& copy = copies.emplace_back(values, values + about.elements);
       results[name] = {"F32", shape_of(about), reinterpret_cast<const std::byte*>(copy.data()),
                        copy.size() * sizeof(float)};
     }

@@ -83,17 +83,17 @@ struct Taps {
 
 Taps taps(int o, double begin, double scale, int extent) {
   const double centre = begin + (o + 0.5) * scale, reach = std::max(scale, 1.0);
-  Taps made;
-  made.first = std::max(0, static_cast<int>(std::floor(centre - reach)));
+  Taps result;
+  result.first = std::max(0, static_cast<int>(std::floor(centre - reach)));
   const int last = std::min(extent - 1, static_cast<int>(std::ceil(centre + reach)));
   double total = 0;
-  for (int i = made.first; i <= last; ++i) {
+  for (int i = result.first; i <= last; ++i) {
     const double weight = std::max(0.0, 1 - std::abs((i + 0.5 - centre) / reach));
-    made.weights.push_back(weight);
+    result.weights.push_back(weight);
     total += weight;
   }
-  for (double& weight : made.weights) weight /= total;
-  return made;
+  for (double& weight : result.weights) weight /= total;
+  return result;
 }
 
 double sample(const Picture& picture, const Taps& x, const Taps& y, int channel) {

@@ -35,9 +35,9 @@ struct Choice {
 class Batch {
  public:
   Batch() : file_(folder + "/reference.safetensors"), inputs_(file_, "input"), loss_(expected("loss", 0)) {
-    const auto& given = tensor_of(file_, "labels", "I64", {static_cast<long>(model_label_count())});
-    labels_.resize(given.bytes / sizeof(int64_t));
-    std::memcpy(labels_.data(), given.data, given.bytes);
+    const auto& labels = tensor_of(file_, "labels", "I64", {static_cast<long>(model_label_count())});
+    labels_.resize(labels.bytes / sizeof(int64_t));
+    std::memcpy(labels_.data(), labels.data, labels.bytes);
     for (int i = 0; i < model_state_count(); ++i)
       if (const auto name = gradient_of(i); file_.find("output/" + name) != nullptr)
         gradients_.emplace(i, ::expected(file_, name, shape_of(*model_state(i))));

@@ -33,13 +33,14 @@ void say_progress(const std::string& what) {
 }
 
 int prepare_main(int count, char** words, const Prepare& prepare) {
-  std::map<std::string, std::string> given{{"--variant", "default"}};
-  for (int i = 1; i + 1 < count; i += 2) given[words[i]] = words[i + 1];
-  const bool whole = count % 2 == 1 && given.size() == 3 && given.contains("--bundle") && given.contains("--cache");
+  std::map<std::string, std::string> options{{"--variant", "default"}};
+  for (int i = 1; i + 1 < count; i += 2) options[words[i]] = words[i + 1];
+  const bool whole =
+      count % 2 == 1 && options.size() == 3 && options.contains("--bundle") && options.contains("--cache");
   if (!whole)
     return answer(
         fail("--bundle DIR --cache DIR are needed, and --variant NAME is allowed", "the driver calls this program"));
-  return answer(prepare(given["--bundle"], given["--cache"], given["--variant"]));
+  return answer(prepare(options["--bundle"], options["--cache"], options["--variant"]));
 }
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the levels share that run the captured graph on a library of primitives (src/primitives), one call an operation,
-// in inference and training: such a level derives from PrimitivesLevel, and says which library, and what it refuses.
+// What the levels share that run the captured graph on a library of primitives (sdk/cpp/primitives), one call an
+// operation, in inference and training: such a level derives from PrimitivesLevel, and says which library, and what it
+// refuses.
 #pragma once
 
 #include <filesystem>

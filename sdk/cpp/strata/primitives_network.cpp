@@ -15,7 +15,7 @@ Failure failure_of(const Error& error) {
 
 namespace {
 
-Runner made(const graph::Graph& graph, const MakeLibrary& library) {
+Runner make_runner(const graph::Graph& graph, const MakeLibrary& library) {
   auto runner = Runner::make(graph, library());
   if (!runner) throw failure_of(runner.error());
   return *std::move(runner);
@@ -24,7 +24,7 @@ Runner made(const graph::Graph& graph, const MakeLibrary& library) {
 }  // namespace
 
 Network::Network(const graph::Graph& graph, const MakeLibrary& library, const std::vector<Declared>& outputs)
-    : runner_(made(graph, library)) {
+    : runner_(make_runner(graph, library)) {
   for (const auto& expected : outputs) {
     const auto& own = runner_.graph().outputs;
     const auto it =

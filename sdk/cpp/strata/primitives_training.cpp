@@ -9,7 +9,7 @@
 namespace strata::primitives {
 namespace {
 
-Trainer made(const graph::Graph& network, graph::Loss loss, const MakeLibrary& library) {
+Trainer make_trainer(const graph::Graph& network, graph::Loss loss, const MakeLibrary& library) {
   auto training = graph::differentiate(network, loss);
   if (!training) throw failure_of(training.error());
   auto trainer = Trainer::make(*std::move(training), library());
@@ -27,7 +27,7 @@ Training::Training(graph::Graph network, graph::Loss loss, MakeLibrary library, 
     : network_(std::move(network)),
       library_(std::move(library)),
       outputs_(std::move(outputs)),
-      trainer_(made(network_, loss, library_)) {}
+      trainer_(make_trainer(network_, loss, library_)) {}
 
 std::vector<std::string> Training::weights() const {
   std::vector<std::string> names;

@@ -12,7 +12,7 @@
 
 #include "primitives/trainer.hpp"
 #include "strata/primitives_network.hpp"
-#include "strata/unread.hpp"
+#include "strata/unused_tensors.hpp"
 
 namespace strata::primitives {
 
@@ -51,7 +51,7 @@ class Training : public Iterated {
   bool training_ = true;
   std::optional<Network> evaluation_;  // once the mode was eval
   const SafeTensors* constants_ = nullptr;
-  Unread unread_;
+  UnusedTensors unread_;
 };
 
 }  // namespace strata::primitives

@@ -65,15 +65,15 @@ std::vector<std::int64_t> check_times(Draws& draws, const ServePlan& plan) {
 // Every request has the same chance to stay; their order stays too.
 void thin_out(ServedClient& record, std::size_t most, Draws& draws) {
   const std::size_t count = record.latency_ns.size();
-  std::size_t kept = 0;
+  std::size_t sampled = 0;
   for (std::size_t i = 0; i < count && count > most; ++i) {
-    if (draws.below(count - i) >= most - kept) continue;
-    record.latency_ns[kept] = record.latency_ns[i];
-    record.done_ns[kept++] = record.done_ns[i];
+    if (draws.below(count - i) >= most - sampled) continue;
+    record.latency_ns[sampled] = record.latency_ns[i];
+    record.done_ns[sampled++] = record.done_ns[i];
   }
-  if (count <= most) kept = count;
-  record.latency_ns.resize(kept);
-  record.done_ns.resize(kept);
+  if (count <= most) sampled = count;
+  record.latency_ns.resize(sampled);
+  record.done_ns.resize(sampled);
 }
 
 // The closed loop of one client.
@@ -92,8 +92,8 @@ ServedClient requests_of(Client& client, const Ring& ring, const ServePlan& plan
     done = now_ns();
     record.latency_ns.push_back(wall);
     record.done_ns.push_back(done - record.start_ns);
-    if (record.kept.size() < checks.size() && done - record.start_ns >= checks[record.kept.size()])
-      record.kept.emplace_back(index, std::exchange(results, {}));
+    if (record.checked.size() < checks.size() && done - record.start_ns >= checks[record.checked.size()])
+      record.checked.emplace_back(index, std::exchange(results, {}));
   }
   record.wall_ns = record.done_ns.back();
   thin_out(record, plan.samples, draws);

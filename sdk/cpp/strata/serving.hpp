@@ -24,7 +24,7 @@ struct ServePlan {
 struct ServedClient {
   std::int64_t requests = 0, start_ns = 0, wall_ns = 0;
   std::vector<std::int64_t> latency_ns, done_ns;  // of the sampled requests; `done_ns` counts from start_ns
-  std::vector<std::pair<std::size_t, std::vector<HostTensor>>> kept;  // ring index and results of checked requests
+  std::vector<std::pair<std::size_t, std::vector<HostTensor>>> checked;  // ring index and results of checked requests
 };
 
 struct Served {

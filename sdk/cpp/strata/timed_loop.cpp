@@ -68,12 +68,12 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
     block.latency_ns[i] = times.latency_ns;
     if (check != i) continue;
     if (fresh == nullptr) {
-      block.kept.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector
+      block.checked.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector
       continue;
     }
     // Copied at once: a result may be a view of the input, which changes, or of what is still written to.
     const auto since = now_ns();
-    for (const auto& result : results) block.kept.push_back(copy_of(result.view));
+    for (const auto& result : results) block.checked.push_back(copy_of(result.view));
     block.kept_ns = now_ns() - since;
   }
   block.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;

@@ -26,7 +26,7 @@ struct Block {
   std::vector<std::int64_t> wall_ns, latency_ns;
   std::int64_t cpu_ns = 0, start_ns = 0;
   std::optional<std::int64_t> runq_ns;  // wait of the process's main thread in the run queue; nullopt: not readable
-  std::vector<HostTensor> kept;         // results of recorded iteration `check`
+  std::vector<HostTensor> checked;      // results of recorded iteration `check`
   std::optional<std::int64_t> kept_ns;  // how long copying them took, after the iteration; nullopt: not copied
 };
 

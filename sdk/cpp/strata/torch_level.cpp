@@ -134,13 +134,13 @@ at::Tensor borrow(const TensorView& view) {
 
 HostTensor to_host(const at::Tensor& tensor) {
   // the tensor itself owns the bytes; one small allocation carries it
-  auto kept = std::make_shared<const at::Tensor>(tensor.detach().to(at::kCPU).contiguous());
+  auto copy = std::make_shared<const at::Tensor>(tensor.detach().to(at::kCPU).contiguous());
   HostTensor result;
-  result.view.dtype = from_torch(kept->scalar_type());
-  result.view.shape = kept->sizes().vec();
-  result.view.data = static_cast<const std::byte*>(kept->const_data_ptr());
-  result.view.bytes = kept->nbytes();
-  result.owner = std::move(kept);
+  result.view.dtype = from_torch(copy->scalar_type());
+  result.view.shape = copy->sizes().vec();
+  result.view.data = static_cast<const std::byte*>(copy->const_data_ptr());
+  result.view.bytes = copy->nbytes();
+  result.owner = std::move(copy);
   return result;
 }
 

@@ -10,7 +10,7 @@
 
 #include "strata/drawing.hpp"
 #include "strata/torch_level.hpp"
-#include "strata/unread.hpp"
+#include "strata/unused_tensors.hpp"
 
 namespace strata {
 
@@ -44,7 +44,7 @@ class EventStopwatch final : public Stopwatch {
   std::vector<c10::Event> events_;
 };
 
-std::unique_ptr<torch::optim::Optimizer> made(const Optimiser& how, std::vector<at::Tensor> trained) {
+std::unique_ptr<torch::optim::Optimizer> make_optimiser(const Optimiser& how, std::vector<at::Tensor> trained) {
   if (const auto* sgd = how.sgd())
     return std::make_unique<torch::optim::SGD>(std::move(trained), torch::optim::SGDOptions(how.lr)
                                                                        .momentum(sgd->momentum)
@@ -65,25 +65,26 @@ std::vector<at::Tensor> buffers_of(const Optimiser& how, torch::optim::Optimizer
                                    const at::Tensor& parameter) {
   const auto it = optimiser.state().find(parameter.unsafeGetTensorImpl());
   if (it == optimiser.state().end()) return std::vector<at::Tensor>(core::buffer_prefixes(how).size());
-  auto& kept = *it->second;
-  if (how.sgd() != nullptr) return {static_cast<SGDParamState&>(kept).momentum_buffer()};
+  auto& parameter_state = *it->second;
+  if (how.sgd() != nullptr) return {static_cast<SGDParamState&>(parameter_state).momentum_buffer()};
   const auto both = [](const auto& state) -> std::vector<at::Tensor> { return {state.exp_avg(), state.exp_avg_sq()}; };
-  return how.adam()->decoupled ? both(static_cast<AdamWParamState&>(kept)) : both(static_cast<AdamParamState&>(kept));
+  return how.adam()->decoupled ? both(static_cast<AdamWParamState&>(parameter_state))
+                               : both(static_cast<AdamParamState&>(parameter_state));
 }
 
 std::unique_ptr<torch::optim::OptimizerParamState> state_of(const Optimiser& how, std::vector<at::Tensor> buffers,
                                                             std::int64_t step) {
-  const auto with_both = [&](auto kept) {
-    kept->step(step);
-    kept->exp_avg(std::move(buffers[0]));
-    kept->exp_avg_sq(std::move(buffers[1]));
-    return kept;
+  const auto with_both = [&](auto parameter_state) {
+    parameter_state->step(step);
+    parameter_state->exp_avg(std::move(buffers[0]));
+    parameter_state->exp_avg_sq(std::move(buffers[1]));
+    return parameter_state;
   };
   if (how.adam() != nullptr && how.adam()->decoupled) return with_both(std::make_unique<AdamWParamState>());
   if (how.adam() != nullptr) return with_both(std::make_unique<AdamParamState>());
-  auto kept = std::make_unique<SGDParamState>();
-  kept->momentum_buffer(std::move(buffers[0]));
-  return kept;
+  auto parameter_state = std::make_unique<SGDParamState>();
+  parameter_state->momentum_buffer(std::move(buffers[0]));
+  return parameter_state;
 }
 
 bool is_count(const at::Tensor& buffer) {
@@ -116,7 +117,7 @@ void TrainableTorchLevel::set_optimiser(const Optimiser& optimiser) {
   std::set<const at::TensorImpl*> known;  // a parameter may have several names, and is updated once
   for (const auto& [name, parameter] : parameters())
     if (parameter.requires_grad() && known.insert(parameter.unsafeGetTensorImpl()).second) trained.push_back(parameter);
-  optimiser_ = made(optimiser, std::move(trained));
+  optimiser_ = make_optimiser(optimiser, std::move(trained));
   rule_ = optimiser;
 }
 
@@ -163,7 +164,7 @@ State TrainableTorchLevel::state() const {
 
 void TrainableTorchLevel::load_state(const SafeTensors& state, std::int64_t step) {
   NamedTensors into;
-  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> kept;
+  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> saved;
   const auto prefixes = core::buffer_prefixes(rule_);
   for (const auto& [name, parameter] : parameters()) {
     into.emplace("weight:" + name, parameter);
@@ -175,7 +176,7 @@ void TrainableTorchLevel::load_state(const SafeTensors& state, std::int64_t step
       into.emplace(std::string(prefix) + name, buffers.back());
       any = true;
     }
-    if (any) kept.emplace_back(parameter, std::move(buffers));
+    if (any) saved.emplace_back(parameter, std::move(buffers));
   }
   for (const auto& [name, buffer] : buffers())
     if (buffer.is_floating_point() || (is_count(buffer) && state.find(count_prefix + name) != nullptr))
@@ -184,7 +185,7 @@ void TrainableTorchLevel::load_state(const SafeTensors& state, std::int64_t step
   for (auto& [name, generator] : generators(device_))
     if (const auto* tensor = state.find(name)) generator.set_state(borrow(*tensor).clone());
   optimiser_->state().clear();
-  for (auto& [parameter, buffers] : kept)
+  for (auto& [parameter, buffers] : saved)
     optimiser_->state()[parameter.unsafeGetTensorImpl()] = state_of(rule_, std::move(buffers), step);
 }
 

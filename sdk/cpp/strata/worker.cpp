@@ -317,12 +317,12 @@ json Worker::prove(const json& request) {
   need_inputs();
   const auto entries = indices(request);
   const auto out = field<std::string>(request, "out");
-  std::vector<std::vector<HostTensor>> kept(entries.size());
+  std::vector<std::vector<HostTensor>> per_entry(entries.size());
   Named named;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    iterate_guarded(entries[i], kept[i]);
-    check_results(kept[i]);
-    name_results(named, entries[i], kept[i]);
+    iterate_guarded(entries[i], per_entry[i]);
+    check_results(per_entry[i]);
+    name_results(named, entries[i], per_entry[i]);
   }
   write(out, named);
   json names = json::array();
@@ -369,12 +369,12 @@ json Worker::measure(const json& request) {
   std::vector<std::uint64_t> places;
   std::optional<FreshInputs> fresh;
   std::size_t checked = check ? entries[*check] : 0;
-  if (const auto asked = request.find("fresh"); asked != request.end()) {
-    places = field<std::vector<std::uint64_t>>(*asked, "places");
-    fresh.emplace(ring_, entries, field<std::uint64_t>(*asked, "first"), places);
-    if (check && asked->contains("exchange")) {
+  if (const auto fresh_request = request.find("fresh"); fresh_request != request.end()) {
+    places = field<std::vector<std::uint64_t>>(*fresh_request, "places");
+    fresh.emplace(ring_, entries, field<std::uint64_t>(*fresh_request, "first"), places);
+    if (check && fresh_request->contains("exchange")) {
       if (steps()) throw Failure("bad_request", "inputs of training steps are not exchanged", "leave exchange out");
-      const auto other = static_cast<std::size_t>(count_field(*asked, "exchange", 0));
+      const auto other = static_cast<std::size_t>(count_field(*fresh_request, "exchange", 0));
       if (other >= ring_.size())
         throw Failure("bad_request",
                       fmt::format("exchange {} is not within the ring: 0 to {}", other, ring_.size() - 1));
@@ -384,9 +384,9 @@ json Worker::measure(const json& request) {
   const Block block = run_block(iterated(), ring_, static_cast<int>(head), entries, check, fresh ? &*fresh : nullptr);
   note_first(block.wall_ns.front());
   if (check) {
-    check_results(block.kept);
+    check_results(block.checked);
     Named named;
-    name_results(named, checked, block.kept);
+    name_results(named, checked, block.checked);
     write(out, named);
   }
   json result{{"wall_ns", block.wall_ns},

@@ -62,14 +62,14 @@ json Worker::data(const json& request) {
   stepper();
   const auto mean = field<std::vector<double>>(request, "mean"),
              deviation = field<std::vector<double>>(request, "deviation");
-  auto given = std::make_unique<TrainingData>(TrainingData{BatchMaker(*bundle_, mean, deviation), {}});
+  auto opened = std::make_unique<TrainingData>(TrainingData{BatchMaker(*bundle_, mean, deviation), {}});
   json counts = json::object();
   for (const auto& [name, path] : field<std::map<std::string, std::string>>(request, "splits")) {
-    auto split = given->maker.open_split(path);
+    auto split = opened->maker.open_split(path);
     counts[name] = split.count;
-    given->splits.emplace(name, std::move(split));
+    opened->splits.emplace(name, std::move(split));
   }
-  data_ = std::move(given);
+  data_ = std::move(opened);
   return {{"counts", counts}};
 }
 

@@ -29,8 +29,8 @@ json Worker::serve_clients(const json& request) {
   for (std::size_t client = 0; client < served.clients.size(); ++client) {
     const auto& client_record = served.clients[client];
     json checked = json::array();
-    for (std::size_t i = 0; i < client_record.kept.size(); ++i) {
-      const auto& [index, results] = client_record.kept[i];
+    for (std::size_t i = 0; i < client_record.checked.size(); ++i) {
+      const auto& [index, results] = client_record.checked[i];
       check_results(results);
       Named named;
       name_results(named, index, results);

@@ -77,9 +77,9 @@ json Worker::state(const json& request) {
   const Stepper& training = stepper();
   std::optional<std::set<std::string>> names;  // all, where it asks for none by name
   if (request.contains("names")) names = field<std::set<std::string>>(request, "names");
-  const State kept = can<Trainable>()->state();
+  const State tensors = can<Trainable>()->state();
   Named named;
-  for (const auto& [name, tensor] : kept)
+  for (const auto& [name, tensor] : tensors)
     if (!names || names->erase(name) > 0) named.emplace_back(name, tensor.view);
   if (names && !names->empty())
     throw Failure("bad_request", fmt::format("the state has no {}", *names->begin()),

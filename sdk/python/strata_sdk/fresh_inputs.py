@@ -78,9 +78,9 @@ class FreshInputs:
 
     def _exchange(self) -> None:
         for spot, other in self._pairs:
-            kept = spot.copy()
+            before = spot.copy()
             spot[...] = other
-            other[...] = kept
+            other[...] = before
         self._exchanged = not self._exchanged
 
 

@@ -46,7 +46,7 @@ def measure(worker: Worker, request: Request) -> dict:
     if check >= 0 and not worker.is_harness():
         from . import tensors
 
-        tensors.write(request["out"], block.kept)
+        tensors.write(request["out"], block.checked)
     freshness = {} if fresh is None else {"fresh": {"places": fresh.places}}
     return {
         "wall_ns": block.wall_ns,
@@ -54,27 +54,27 @@ def measure(worker: Worker, request: Request) -> dict:
         "cpu_ns": block.cpu_ns,
         "start_ns": block.start_ns,
         "runq_ns": block.runq_ns,
-        "kept_ns": block.kept_ns,
+        "kept_ns": block.checked_ns,
     } | freshness
 
 
-def _fresh(worker: Worker, asked: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
+def _fresh(worker: Worker, nonce: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
     """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None:
     nothing), and whose input the checked iteration then has."""
     checked = indices[check] if check >= 0 else -1
-    if asked is None:
+    if nonce is None:
         return None, checked
     allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(worker.ring) - 1}"
-    if not isinstance(asked, dict) or not isinstance(asked.get("places"), list):
-        raise BadRequest(f"`fresh` is {asked!r}", allowed)
-    other = asked.get("exchange")
-    numbers = [asked.get("first"), *asked["places"], *([] if other is None else [other])]
+    if not isinstance(nonce, dict) or not isinstance(nonce.get("places"), list):
+        raise BadRequest(f"`fresh` is {nonce!r}", allowed)
+    other = nonce.get("exchange")
+    numbers = [nonce.get("first"), *nonce["places"], *([] if other is None else [other])]
     if any(
         isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers
     ) or (other is not None and (other >= len(worker.ring) or worker.steps())):
-        raise BadRequest(f"`fresh` is {asked!r}", allowed)
+        raise BadRequest(f"`fresh` is {nonce!r}", allowed)
     from .fresh_inputs import FreshInputs
 
     return FreshInputs(
-        worker.arrays, indices, asked["first"], asked["places"], check, other
+        worker.arrays, indices, nonce["first"], nonce["places"], check, other
     ), checked if other is None else other

@@ -58,24 +58,24 @@ class OptimiserError(ValueError):
         self.what, self.hint = what, hint
 
 
-def check_optimiser(given: Any) -> dict[str, Any]:
+def check_optimiser(request: Any) -> dict[str, Any]:
     """The optimiser with every field, numbers as floats; None is the default one. Raises
     OptimiserError."""
-    if given is None:
+    if request is None:
         return dict(DEFAULT)
-    if not isinstance(given, dict):
+    if not isinstance(request, dict):
         raise OptimiserError(
-            f"the optimiser is {given!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}"
+            f"the optimiser is {request!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}"
         )
-    name = given.get("name", "sgd")
+    name = request.get("name", "sgd")
     if not isinstance(name, str) or name not in DEFAULTS:
         raise OptimiserError(f"the optimiser is called {name!r}", f"allowed: {', '.join(DEFAULTS)}")
     usual = DEFAULTS[name]
     for field in ("amsgrad", "maximize"):
-        if name != "sgd" and given.get(field):
+        if name != "sgd" and request.get(field):
             raise OptimiserError(f"the optimiser has {field}", "no level runs it: leave it out")
-    _only(given, usual, "the optimiser" if name == "sgd" else f"the optimiser {name}")
-    full = usual | given
+    _only(request, usual, "the optimiser" if name == "sgd" else f"the optimiser {name}")
+    full = usual | request
     for field, otherwise in usual.items():
         if isinstance(otherwise, float):
             full[field] = _number(full[field], f"the optimiser's {field}")
@@ -96,37 +96,39 @@ def check_optimiser(given: Any) -> dict[str, Any]:
     return full
 
 
-def _schedule(given: Any) -> dict[str, Any] | None:
-    if given is None:
+def _schedule(request: Any) -> dict[str, Any] | None:
+    if request is None:
         return None
-    if not isinstance(given, dict) or given.get("name") not in SCHEDULES:
+    if not isinstance(request, dict) or request.get("name") not in SCHEDULES:
         raise OptimiserError(
-            f"the schedule is {given!r}",
+            f"the schedule is {request!r}",
             'allowed: null, {"name":"step","every":30,"gamma":0.1}, {"name":"cosine","steps":100}',
         )
-    fields = SCHEDULES[given["name"]]
-    what = f"the schedule {given['name']}"
-    _only(given, ("name", *fields), what)
-    checked: dict[str, Any] = {"name": given["name"]}
+    fields = SCHEDULES[request["name"]]
+    what = f"the schedule {request['name']}"
+    _only(request, ("name", *fields), what)
+    checked: dict[str, Any] = {"name": request["name"]}
     for field in fields:
-        if field not in given:
+        if field not in request:
             raise OptimiserError(f"{what} lacks `{field}`", f"it has: {', '.join(fields)}")
         if field == "gamma":
-            checked[field] = _number(given[field], f"{what}'s gamma")
+            checked[field] = _number(request[field], f"{what}'s gamma")
         elif (
-            isinstance(given[field], bool) or not isinstance(given[field], int) or given[field] < 1
+            isinstance(request[field], bool)
+            or not isinstance(request[field], int)
+            or request[field] < 1
         ):
             raise OptimiserError(
-                f"{what}'s {field} is {given[field]!r}",
+                f"{what}'s {field} is {request[field]!r}",
                 "allowed: whole numbers of optimiser steps from 1",
             )
         else:
-            checked[field] = given[field]
+            checked[field] = request[field]
     return checked
 
 
-def _only(given: dict, known: Any, what: str) -> None:
-    for field in given:
+def _only(request: dict, known: Any, what: str) -> None:
+    for field in request:
         if field not in known:
             import difflib
 

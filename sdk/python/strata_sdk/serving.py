@@ -45,13 +45,13 @@ class Plan:
 
 @dataclass
 class Record:
-    """What one client did. `done_ns` counts from start_ns; `kept` are ring indices with what
+    """What one client did. `done_ns` counts from start_ns; `checked` are ring indices with what
     outputs() returned."""
 
     start_ns: int = 0
     latency_ns: array = field(default_factory=lambda: array("q"))
     done_ns: array = field(default_factory=lambda: array("q"))
-    kept: list[tuple[int, Any]] = field(default_factory=list)
+    checked: list[tuple[int, Any]] = field(default_factory=list)
     error: BaseException | None = None
 
 
@@ -65,7 +65,7 @@ def serve(worker: Worker, request: Request) -> dict:
     records, cpu_ns = run(clients, worker.arrays, level, plan)
     answers = []
     for client, record in enumerate(records):
-        for i, (index, result) in enumerate(record.kept):
+        for i, (index, result) in enumerate(record.checked):
             worker.write_outputs(f"{request['out']}-{client}-{i}.safetensors", index, result)
         sampled = sample(len(record.latency_ns), plan.samples, plan.seed + client)
         answers.append(
@@ -75,7 +75,7 @@ def serve(worker: Worker, request: Request) -> dict:
                 "wall_ns": record.done_ns[-1],
                 "latency_ns": [record.latency_ns[i] for i in sampled],
                 "done_ns": [record.done_ns[i] for i in sampled],
-                "checked": [index for index, _ in record.kept],
+                "checked": [index for index, _ in record.checked],
             }
         )
     return {"clients": answers, "cpu_ns": cpu_ns}
@@ -153,10 +153,10 @@ def requests(
         client.outputs,
         clock,
     )
-    add_latency, add_done, kept, most = (
+    add_latency, add_done, checked, most = (
         record.latency_ns.append,
         record.done_ns.append,
-        record.kept,
+        record.checked,
         plan.max_requests,
     )
     if plan.begin_ns is not None:
@@ -181,8 +181,8 @@ def requests(
         add_done(done)
         # drawn beforehand, so that the level cannot foresee which result is looked at
         if done >= check:
-            kept.append((index, result))
-            check = checks[len(kept)]
+            checked.append((index, result))
+            check = checks[len(checked)]
         del result
         number += 1
 

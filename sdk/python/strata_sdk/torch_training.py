@@ -277,19 +277,19 @@ class TorchTraining(Level, Trains, Profiles):
         self.wait()
 
     def load_buffers(
-        self, parameter: nn.Parameter, given: Mapping[str, np.ndarray], step: int
+        self, parameter: nn.Parameter, values: Mapping[str, np.ndarray], step: int
     ) -> None:
         """The optimiser's buffers of one parameter, in its own layout. Where Adam has taken a step,
         what is not given is zero."""
         held = self.optimiser.state[parameter]
         held.clear()
         counts = len(self.buffers) > 1
-        if counts and not given and step == 0:
+        if counts and not values and step == 0:
             return
         for prefix in self.buffers:
-            if prefix in given:
+            if prefix in values:
                 held[_HELD[prefix]] = torch.empty_like(parameter, requires_grad=False).copy_(
-                    torch.from_numpy(given[prefix])
+                    torch.from_numpy(values[prefix])
                 )
             elif counts:
                 held[_HELD[prefix]] = torch.zeros_like(parameter, requires_grad=False)

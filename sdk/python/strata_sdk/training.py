@@ -38,10 +38,10 @@ class Training:
         self.set_optimiser(level.job.case.get("optimiser"))
         self.trained.set_mode(self.mode, self.dropout)
 
-    def set_optimiser(self, given: Any) -> None:
+    def set_optimiser(self, optimiser: Any) -> None:
         """No buffers, step 0."""
         try:
-            self.optimiser = check_optimiser(given)
+            self.optimiser = check_optimiser(optimiser)
         except OptimiserError as error:
             raise BadRequest(error.what, error.hint) from None
         self.start()

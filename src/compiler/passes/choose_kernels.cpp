@@ -2,10 +2,10 @@
 // Gives convolutions to the kernel that is fastest for their shape (kernels.hpp). A linear layer that reads a flattened
 // image, which was reordered for that, reads the image itself where a kernel can.
 #include "compiler/kernels.hpp"
-#include "compiler/kinds.hpp"
-#include "compiler/made.hpp"
+#include "compiler/op_traits.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "compiler/kinds.hpp"
-#include "compiler/made.hpp"
+#include "compiler/op_traits.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -84,11 +84,11 @@ class Folder {
     args.push_back(tensor_argument("gamma", norm.gamma));
     args.push_back(tensor_argument("var", norm.var));
     args.push_back(plain_argument("eps", norm.eps));
-    Step made = made_step(program_, op, std::move(args), {result});
-    made.when = When::load;
-    made.covers = step.covers;
-    set_place(made, step);
-    made_.push_back(std::move(made));
+    Step folded = make_step(program_, op, std::move(args), {result});
+    folded.when = When::load;
+    folded.fused_nodes = step.fused_nodes;
+    set_place(folded, step);
+    made_.push_back(std::move(folded));
     return result;
   }
   int scaled(int weight, const Norm& norm, const Step& step) {
@@ -134,7 +134,7 @@ Result<void> fold_batch_norm(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -53,7 +53,7 @@ Result<void> fold_constants(Program& program) {
   }
   std::stable_partition(program.steps.begin(), program.steps.end(),
                         [](const Step& step) { return step.when == When::load; });
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

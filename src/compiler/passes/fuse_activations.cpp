@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An activation whose operand nobody else reads becomes a post of the step that computes the operand.
-#include "compiler/kinds.hpp"
-#include "compiler/made.hpp"
+#include "compiler/op_traits.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 
@@ -20,7 +20,7 @@ Result<void> fuse_activations(Program& program) {
           !uses.only_reader(input, static_cast<int>(s)))
         continue;
       auto& into = program.steps[static_cast<std::size_t>(producer)];
-      if (!takes_post(into, *post)) continue;
+      if (!supports_post_op(into, *post)) continue;
       into.posts.push_back(*post);
       uses.producer[static_cast<std::size_t>(step.node.outputs.front())] = producer;
       absorb(into, step);
@@ -29,7 +29,7 @@ Result<void> fuse_activations(Program& program) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

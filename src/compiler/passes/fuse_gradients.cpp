@@ -6,9 +6,9 @@
 // memory, where the batch is so small that the update waits for memory.
 #include <algorithm>
 
-#include "compiler/made.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -56,12 +56,12 @@ class Fuser {
     Step* mask = producer(gradient);
     const auto& readers = uses_.consumers[static_cast<std::size_t>(gradient)];
     if (mask == nullptr || mask->node.operation() != "strata.clamp_backward" || readers.front() != at ||
-        uses_.kept[static_cast<std::size_t>(gradient)])
+        uses_.read_at_end[static_cast<std::size_t>(gradient)])
       return;
     const bool others_read = readers.size() > 1;
     replace(step, "gradient", mask->node.tensor("gradient"));
     for (const char* name : {"result", "low", "high"}) step.node.args.push_back(*mask->node.find(name));
-    step.covers.insert(step.covers.end(), mask->covers.begin(), mask->covers.end());
+    step.fused_nodes.insert(step.fused_nodes.end(), mask->fused_nodes.begin(), mask->fused_nodes.end());
     mask->node.outputs.clear();
     if (others_read) step.node.outputs.push_back(gradient);
     step.node.args.push_back(plain_argument("gives_masked", others_read));
@@ -76,7 +76,7 @@ class Fuser {
     if (sum == nullptr || !is_sum(p_, *sum) || !uses_.only_reader(gradient, at)) return;
     replace(step, "gradient", sum->node.tensor("self"));
     step.node.args.push_back(tensor_argument("summand", sum->node.tensor("other")));
-    step.covers.insert(step.covers.end(), sum->covers.begin(), sum->covers.end());
+    step.fused_nodes.insert(step.fused_nodes.end(), sum->fused_nodes.begin(), sum->fused_nodes.end());
     sum->node.outputs.clear();
   }
 
@@ -84,9 +84,9 @@ class Fuser {
   bool is_of_weight(int value) {
     for (;;) {
       if (p_.place(value).in == Place::In::weights) return true;
-      const Step* made = producer(value);
-      if (made == nullptr) return false;
-      const auto operands = operands_of(*made);
+      const Step* source = producer(value);
+      if (source == nullptr) return false;
+      const auto operands = operands_of(*source);
       if (operands.size() != 1) return false;
       value = operands.front();
     }
@@ -103,7 +103,7 @@ class Fuser {
     step.node.op = "strata.sgd_of_product.default";
     step.node.args = {tensor_argument("parameter", step.node.tensor("parameter")), tensor_argument("left", left),
                       tensor_argument("right", right)};
-    step.covers.insert(step.covers.end(), product->covers.begin(), product->covers.end());
+    step.fused_nodes.insert(step.fused_nodes.end(), product->fused_nodes.begin(), product->fused_nodes.end());
     product->node.outputs.clear();
   }
 
@@ -122,7 +122,7 @@ Result<void> fuse_gradients(Program& program) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

@@ -4,10 +4,10 @@
 // layers' results, the later layer takes it.
 #include <algorithm>
 
-#include "compiler/kinds.hpp"
-#include "compiler/made.hpp"
+#include "compiler/op_traits.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -27,13 +27,13 @@ std::optional<std::pair<int, int>> summands(const Program& program, const Step& 
 }
 
 // A product by a weight broadcast (a layer's scale) takes a sum, and what follows it, as cheaply as a layer does.
-bool takes_sum(Step step, const std::vector<Post>& then) {
+bool takes_sum(Step step, const std::vector<PostOp>& then) {
   if (step.node.operation() == "add" || step.node.operation() == "sub") return false;
-  const Post sum{.kind = Post::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = 0};
-  if (!takes_post(step, sum)) return false;
+  const PostOp sum{.kind = PostOp::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = 0};
+  if (!supports_post_op(step, sum)) return false;
   step.posts.push_back(sum);
   for (const auto& post : then) {
-    if (!takes_post(step, post)) return false;
+    if (!supports_post_op(step, post)) return false;
     step.posts.push_back(post);
   }
   return true;
@@ -55,7 +55,7 @@ Result<void> fuse_residual_sums(Program& program) {
       if (into <= producer_of(other) || !uses.only_reader(into_value, static_cast<int>(s))) continue;
       auto& layer = program.steps[static_cast<std::size_t>(into)];
       if (!takes_sum(layer, step.posts)) continue;
-      layer.posts.push_back({.kind = Post::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = other});
+      layer.posts.push_back({.kind = PostOp::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = other});
       layer.posts.insert(layer.posts.end(), step.posts.begin(), step.posts.end());
       auto& readers = uses.consumers[static_cast<std::size_t>(other)];
       std::replace(readers.begin(), readers.end(), static_cast<int>(s), into);
@@ -66,7 +66,7 @@ Result<void> fuse_residual_sums(Program& program) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/use_def.hpp"
 #include "compiler/verify.hpp"
 
 namespace strata::compiler {

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kinds.hpp"
-#include "compiler/made.hpp"
+#include "compiler/op_traits.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -129,8 +129,8 @@ class Lowering {
     const auto name = p_.value(value).name + "." + std::string(graph::name_of(type));
     const int result = it->second = add_value(p_, name, p_.value(value));
     p_.graph.values.back().type = type;
-    Step step = made_step(p_, "strata.cast.default", {tensor_argument("self", value)}, {result});
-    step.covers = {reader.node.name};
+    Step step = make_step(p_, "strata.cast.default", {tensor_argument("self", value)}, {result});
+    step.fused_nodes = {reader.node.name};
     set_place(step, reader);
     p_.steps.push_back(std::move(step));
     return result;
@@ -149,7 +149,7 @@ Result<void> lower_precision(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

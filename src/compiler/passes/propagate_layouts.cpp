@@ -11,9 +11,9 @@
 #include <set>
 
 #include "compiler/layouts.hpp"
-#include "compiler/made.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/step_builder.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -115,7 +115,7 @@ class Assignment {
     std::set<Layout> layouts;
     for (const int reader : uses_.consumers[at(value)])
       layouts.merge(wanted_by(p_.steps[at(reader)], at(reader), value));
-    if (uses_.kept[at(value)]) layouts.insert(Layout::plain);
+    if (uses_.read_at_end[at(value)]) layouts.insert(Layout::plain);
     double total = 0;
     for (const auto layout : layouts)
       if (!same_bytes(p_.value(value), own, layout, p_.block)) total += bytes_of(value, own) + bytes_of(value, layout);
@@ -278,9 +278,9 @@ class Inserter {
     const auto name = p_.value(value).name + "." + std::string(name_of(layout));
     const int result = it->second = add_value(p_, name, p_.value(value));
     p_.place(result).layout = layout;
-    Step step = made_step(p_, "strata.reorder.default", {tensor_argument("self", value)}, {result});
+    Step step = make_step(p_, "strata.reorder.default", {tensor_argument("self", value)}, {result});
     step.view = same_bytes(p_.value(value), p_.place(value).layout, layout, p_.block);
-    step.covers = {like.node.name};
+    step.fused_nodes = {like.node.name};
     set_place(step, like);
     before_[s].push_back(std::move(step));
     return result;
@@ -302,9 +302,9 @@ Result<void> propagate_layouts(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  STRATA_TRY(settle(program));
-  own_outputs(program);
-  return settle(program);
+  STRATA_TRY(canonicalize(program));
+  materialize_outputs(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

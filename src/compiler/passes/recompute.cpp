@@ -14,20 +14,20 @@
 
 #include "compiler/lifetimes.hpp"
 #include "compiler/passes/passes.hpp"
-#include "compiler/repeats.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/rematerialize.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 namespace {
 
 class Search {
  public:
-  Search(const Program& program, const Repeats& repeats)
+  Search(const Program& program, const Rematerialization& repeats)
       : program_(program), repeats_(repeats), choice_(program.steps.size(), false) {}
 
   // A choice with which at most `most` bytes live at once, or as near as it gets. Of those steps whose repetition
-  // gained most before, `asked` are asked again each time: the more, the better and slower.
-  const Choice& fit(std::int64_t most, std::size_t asked) {
+  // gained most before, `width` are tried again each time: the more, the better and slower.
+  const Choice& fit(std::int64_t most, std::size_t width) {
     most_ = most;
     choice_.assign(choice_.size(), false);
     gains_.assign(choice_.size(), std::numeric_limits<double>::infinity());  // not asked yet
@@ -35,7 +35,7 @@ class Search {
     for (std::size_t step = 0; step < choice_.size(); ++step)
       if (!repeats_.given_again(step).empty()) left_.push_back(step);
     repeat_joined();
-    while (now_.most() > most_ && (add_best(std::min(asked, left_.size())) || add_best(left_.size()))) {
+    while (now_.most() > most_ && (add_best(std::min(width, left_.size())) || add_best(left_.size()))) {
     }
     if (now_.most() <= most_) take_back();
     return choice_;
@@ -56,7 +56,7 @@ class Search {
   }
 
   // Sum over the turns of the bytes above `most_`.
-  double above(const Repeats::Profile& profile) const {
+  double above(const Rematerialization::Profile& profile) const {
     double total = 0;
     for (const auto bytes : profile.bytes) total += static_cast<double>(std::max<std::int64_t>(bytes - most_, 0));
     return total;
@@ -70,8 +70,8 @@ class Search {
   }
 
   // False: none of those asked gains anything.
-  bool add_best(std::size_t asked) {
-    const auto end = left_.begin() + static_cast<std::ptrdiff_t>(asked);
+  bool add_best(std::size_t width) {
+    const auto end = left_.begin() + static_cast<std::ptrdiff_t>(width);
     std::partial_sort(left_.begin(), end, left_.end(), [&](auto a, auto b) { return gains_[a] > gains_[b]; });
     for (auto left = left_.begin(); left != end; ++left) gains_[*left] = gain(*left);
     const auto best = std::max_element(left_.begin(), end, [&](auto a, auto b) { return gains_[a] < gains_[b]; });
@@ -95,10 +95,10 @@ class Search {
   }
 
   const Program& program_;
-  const Repeats& repeats_;
+  const Rematerialization& repeats_;
   std::int64_t most_ = 0;
   Choice choice_;
-  Repeats::Profile now_, next_;
+  Rematerialization::Profile now_, next_;
   std::vector<double> gains_;      // by step, as of when it was last asked
   std::vector<std::size_t> left_;  // steps that can be chosen yet
 };
@@ -110,7 +110,7 @@ struct Planned {
 };
 
 Result<Planned> planned(Program program) {
-  STRATA_TRY(settle(program));
+  STRATA_TRY(canonicalize(program));
   Planned result{program, std::move(program)};
   for (const auto pass : {in_place, plan_memory}) STRATA_TRY(pass(result.after));
   return result;
@@ -152,10 +152,10 @@ class Fitter {
 
   // Aimed at the budget; below it, where the plan's gaps take more than lives at once.
   Result<bool> directly() {
-    constexpr std::size_t asked = 48;
+    constexpr std::size_t width = 48;
     auto aim = budget_;
     for (int tries = 0; tries < 4 && aim > 0; ++tries) {
-      auto fits = attempt(aim, asked);
+      auto fits = attempt(aim, width);
       if (!fits || *fits || search_.most_at_once() > aim) return fits;
       aim -= last_.after.arena_bytes - budget_;
     }
@@ -165,9 +165,9 @@ class Fitter {
   // By aims that do not depend on the budget, so that the least that is found can be had.
   Result<bool> stepwise(std::int64_t from) {
     constexpr double step = 0.9;
-    constexpr std::size_t asked = 8;
+    constexpr std::size_t width = 8;
     for (auto aim = static_cast<double>(from) * step; aim > 1; aim *= step) {
-      auto fits = attempt(static_cast<std::int64_t>(aim), asked);
+      auto fits = attempt(static_cast<std::int64_t>(aim), width);
       if (!fits || *fits) return fits;
       if (least_.steps.empty() || last_.after.arena_bytes < least_.arena_bytes) least_ = last_.after;
       if (static_cast<double>(search_.most_at_once()) > aim) break;
@@ -179,14 +179,14 @@ class Fitter {
   const Program& least() const { return least_; }
 
  private:
-  Result<bool> attempt(std::int64_t aim, std::size_t asked) {
-    auto made = planned(repeats_.program_with(search_.fit(aim, asked)));
-    if (!made) return tl::unexpected(made.error());
-    last_ = *std::move(made);
+  Result<bool> attempt(std::int64_t aim, std::size_t width) {
+    auto candidate = planned(repeats_.program_with(search_.fit(aim, width)));
+    if (!candidate) return tl::unexpected(candidate.error());
+    last_ = *std::move(candidate);
     return last_.after.arena_bytes <= budget_;
   }
 
-  Repeats repeats_;
+  Rematerialization repeats_;
   Search search_;
   std::int64_t budget_;
   Planned last_;

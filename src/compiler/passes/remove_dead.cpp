@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "compiler/passes/passes.hpp"
-#include "compiler/uses.hpp"
+#include "compiler/use_def.hpp"
 
 namespace strata::compiler {
 
 Result<void> remove_dead(Program& program) {
-  std::vector<bool> needed = uses_of(program).kept;
+  std::vector<bool> needed = uses_of(program).read_at_end;
   std::vector<Step> left;
   for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step) {
     const auto& outputs = step->node.outputs;
@@ -20,7 +20,7 @@ Result<void> remove_dead(Program& program) {
   std::reverse(left.begin(), left.end());
   std::stable_partition(left.begin(), left.end(), [](const Step& step) { return step.when == When::load; });
   program.steps = std::move(left);
-  return settle(program);
+  return canonicalize(program);
 }
 
 }  // namespace strata::compiler

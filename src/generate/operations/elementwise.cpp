@@ -2,7 +2,7 @@
 // Operations on each element, and softmax.
 #include <fmt/format.h>
 
-#include "compiler/kinds.hpp"
+#include "compiler/op_traits.hpp"
 #include "generate/operations.hpp"
 
 namespace strata::generate {

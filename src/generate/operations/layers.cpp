@@ -126,13 +126,13 @@ std::string normalised_elements(const Emitter& e) {
 // The second and third output are statistics that a gradient will read.
 void layer_norm(Emitter& e) {
   need_plain(e, e.self());
-  const auto kept = [&](std::size_t i) { return e.node().outputs.size() > i ? e.result(i) : std::string(); };
+  const auto optional_result = [&](std::size_t i) { return e.node().outputs.size() > i ? e.result(i) : std::string(); };
   e.call("layer_norm", {{"source", e.tensor(e.self())},
                         {"scale", maybe_weight(e, "weight")},
                         {"shift", maybe_weight(e, "bias")},
                         {"result", e.result()},
-                        {"mean", kept(1)},
-                        {"deviation", kept(2)},
+                        {"mean", optional_result(1)},
+                        {"deviation", optional_result(2)},
                         {"over", normalised_elements(e)},
                         {"epsilon", float_literal(e.node().number("eps"))}});
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/escape.hpp"
-#include "compiler/kinds.hpp"
+#include "compiler/op_traits.hpp"
 #include "generate/operations.hpp"
 #include "generate/operations/window.hpp"
 
@@ -67,7 +67,7 @@ void batch_norm_train(Emitter& e) {
                         {"deviation", e.result(2)},
                         {"momentum", double_literal(e.node().number("momentum"))},
                         {"epsilon", double_literal(e.node().number("eps"))},
-                        {"given", is_on(e, "given")},
+                        {"fixed_statistics", is_on(e, "fixed_statistics")},
                         {"then", e.posts()}});
 }
 
@@ -87,7 +87,7 @@ void batch_norm_backward(Emitter& e) {
                                  {"shift", weight(e, "shift")},
                                  {"trains_scale", on(trains[0])},
                                  {"trains_shift", on(trains[1])},
-                                 {"given", is_on(e, "given")},
+                                 {"fixed_statistics", is_on(e, "fixed_statistics")},
                                  {"result", e.result()},
                                  {"of_scale", e.result(1)},
                                  {"of_shift", e.result(2)},

@@ -74,7 +74,7 @@ void append_loss(Tape& tape, Loss kind, TrainingGraph& result) {
   Node place;
   place.module = "loss";
   place.module_type = kind == Loss::cross_entropy ? "CrossEntropyLoss" : "NLLLoss";
-  tape.stand_at(place);
+  tape.set_current_node(place);
   if (kind == Loss::cross_entropy) {
     scores = tape.call("_log_softmax.default", {tensor_argument("self", scores), plain_argument("dim", 1),
                                                 plain_argument("half_to_float", false)});
@@ -94,7 +94,7 @@ void go_back(Tape& tape, std::size_t count) {
     const bool reached = std::any_of(node.outputs.begin(), node.outputs.end(),
                                      [&](int output) { return tape.gradients().contains(output); });
     if (!reached || !wants_any(tape, node)) continue;
-    tape.stand_at(node);
+    tape.set_current_node(node);
     const auto* rule = find_backward(node.operation());
     if (rule == nullptr) throw NoGradient("no backward rule for this operation");
     rule->backward(tape);

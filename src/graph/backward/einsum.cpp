@@ -14,8 +14,8 @@ void einsum(Tape& tape) {
   if (!how || tensors.size() != 2)
     throw NoGradient("the equation '" + tape.node().text("equation") +
                      "', which is no product of two tensors' matrices");
-  const auto given = [&](int operand, const std::string& labels, int left, const std::string& of_left, int right,
-                         const std::string& of_right) {
+  const auto add_gradient = [&](int operand, const std::string& labels, int left, const std::string& of_left, int right,
+                                const std::string& of_right) {
     if (!tape.wants(operand)) return;
     const int gradient =
         tape.call("einsum.default", {plain_argument("equation", of_left + "," + of_right + "->" + labels),
@@ -23,8 +23,8 @@ void einsum(Tape& tape) {
     tape.give(operand, tape.summed_to(gradient, tape.shape(operand)));
   };
   const int gradient = *tape.gradient();
-  given(tensors[0], how->left, gradient, how->result, tensors[1], how->right);
-  given(tensors[1], how->right, tensors[0], how->left, gradient, how->result);
+  add_gradient(tensors[0], how->left, gradient, how->result, tensors[1], how->right);
+  add_gradient(tensors[1], how->right, tensors[0], how->left, gradient, how->result);
 }
 
 }  // namespace

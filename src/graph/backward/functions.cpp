@@ -26,9 +26,9 @@ void clamp(Tape& tape) {
   if (tape.type(node.tensor("self")) != Type::float32) throw NoGradient("a clamp of what is not float32");
   constexpr float infinite = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
   const auto bound = [&](const char* name, float without, float towards) {
-    const auto* given = node.find(name);
-    if (given == nullptr || node.is_null(name)) return static_cast<double>(without);
-    if (given->kind != Argument::Kind::plain) throw NoGradient("a clamp to tensors");
+    const auto* argument = node.find(name);
+    if (argument == nullptr || node.is_null(name)) return static_cast<double>(without);
+    if (argument->kind != Argument::Kind::plain) throw NoGradient("a clamp to tensors");
     return static_cast<double>(std::nextafter(static_cast<float>(node.number(name)), towards));
   };
   const double low = bound("min", -most, -infinite), high = bound("max", most, infinite);
@@ -47,13 +47,13 @@ void norm(Tape& tape) {
   const Shape whole = tape.shape(input);
   const auto over =
       axes_of(node.find("dim") == nullptr || node.is_null("dim") ? Shape() : node.ints("dim"), whole.size());
-  Shape kept = whole;
+  Shape reduced = whole;
   for (std::size_t i = 0; i < whole.size(); ++i)
-    if (over[i]) kept[i] = 1;
+    if (over[i]) reduced[i] = 1;
   constexpr double least = 1e-30;
-  const int length = tape.call("clamp.default", {tensor_argument("self", tape.viewed(tape.output(0), kept)),
+  const int length = tape.call("clamp.default", {tensor_argument("self", tape.viewed(tape.output(0), reduced)),
                                                  plain_argument("min", least), plain_argument("max", nullptr)});
-  tape.give(input, times(tape, input, quotient(tape, tape.viewed(*tape.gradient(), kept), length)));
+  tape.give(input, times(tape, input, quotient(tape, tape.viewed(*tape.gradient(), reduced), length)));
 }
 
 }  // namespace

@@ -42,16 +42,16 @@ void batch_norm(Tape& tape) {
   const auto& node = tape.node();
   if (!tape.gradient()) throw NoGradient("a gradient of its statistics");
   const bool training = node.operation() != "batch_norm";
-  const auto given = [&](const char* name) {
+  const auto operand = [&](const char* name) {
     return node.find(name) == nullptr ? plain_argument(name, nullptr) : tape.same(name);
   };
-  const auto kept = [&](const char* name, std::size_t i) {
+  const auto saved = [&](const char* name, std::size_t i) {
     return training ? tensor_argument(name, tape.output(i)) : plain_argument(name, nullptr);
   };
   give_wanted(tape, [&](const Argument& mask) {
     return tape.calls("native_batch_norm_backward.default",
                       {tensor_argument("grad_out", *tape.gradient()), tape.same("input"), tape.same("weight"),
-                       given("running_mean"), given("running_var"), kept("save_mean", 1), kept("save_invstd", 2),
+                       operand("running_mean"), operand("running_var"), saved("save_mean", 1), saved("save_invstd", 2),
                        plain_argument("train", training), tape.same("eps"), mask});
   });
 }

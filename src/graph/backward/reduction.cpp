@@ -13,14 +13,14 @@ void repeat(Tape& tape, bool divide) {
   const Shape whole = tape.shape(input);
   const auto dims = node.find("dim") == nullptr || node.is_null("dim") ? Shape() : node.ints("dim");
   const auto over = axes_of(dims, whole.size());
-  Shape kept = whole;
+  Shape reduced = whole;
   std::int64_t count = 1;
   for (std::size_t i = 0; i < whole.size(); ++i)
-    if (over[i]) count *= std::exchange(kept[i], 1);
-  int gradient = tape.viewed(*tape.gradient(), kept);
+    if (over[i]) count *= std::exchange(reduced[i], 1);
+  int gradient = tape.viewed(*tape.gradient(), reduced);
   if (divide && count != 1)
     gradient = tape.call("div.Scalar", {tensor_argument("self", gradient), plain_argument("other", count)});
-  if (kept != whole)
+  if (reduced != whole)
     gradient = tape.call("expand.default", {tensor_argument("self", gradient), plain_argument("size", whole),
                                             plain_argument("implicit", false)});
   tape.give(input, gradient);

@@ -20,8 +20,8 @@ Tape::Tape(const Graph& network) : graph_(network) {
 }
 
 bool Tape::wants(std::string_view argument) const {
-  const auto* given = node_.find(argument);
-  return given != nullptr && given->kind == Argument::Kind::tensor && wants(given->values.front());
+  const auto* operand = node_.find(argument);
+  return operand != nullptr && operand->kind == Argument::Kind::tensor && wants(operand->values.front());
 }
 
 std::optional<int> Tape::gradient(std::size_t i) const {
@@ -31,9 +31,9 @@ std::optional<int> Tape::gradient(std::size_t i) const {
 }
 
 Argument Tape::same(std::string_view argument, std::string name) const {
-  const auto* given = node_.find(argument);
-  if (given == nullptr) throw ArgumentError(fmt::format("{} has no argument '{}'", node_.where(), argument));
-  Argument copy = *given;
+  const auto* entry = node_.find(argument);
+  if (entry == nullptr) throw ArgumentError(fmt::format("{} has no argument '{}'", node_.where(), argument));
+  Argument copy = *entry;
   if (!name.empty()) copy.name = std::move(name);
   return copy;
 }

@@ -57,7 +57,7 @@ class Tape {
   // For differentiate().
   Graph& graph() { return graph_; }
   const std::map<int, int>& gradients() const { return gradients_; }
-  void stand_at(const Node& node) { node_ = node; }
+  void set_current_node(const Node& node) { node_ = node; }
   void need(int value) { needed_.insert(value); }
   int add_value(const std::string& name, const Described& described);
   std::string fresh_name(const std::string& operation);

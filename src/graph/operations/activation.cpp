@@ -27,12 +27,12 @@ std::vector<Described> native_dropout(const Call& call) {
 std::vector<Described> clamp(const Call& call) {
   Described output{call.self().type, call.self().shape};
   for (const char* bound : {"min", "max"}) {
-    const auto* given = call.node().find(bound);
-    if (given == nullptr) continue;
-    if (given->kind == Argument::Kind::tensor) {
+    const auto* limit = call.node().find(bound);
+    if (limit == nullptr) continue;
+    if (limit->kind == Argument::Kind::tensor) {
       output = {promote(call.self(), call.in(bound)), broadcast(output.shape, call.in(bound).shape)};
     } else if (call.node().maybe_number(bound)) {
-      output.type = promote_with_number(call.self(), given->plain);
+      output.type = promote_with_number(call.self(), limit->plain);
     }
   }
   return {output};

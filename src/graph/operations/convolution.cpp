@@ -8,9 +8,9 @@ namespace {
 // Before and after together, for each spatial axis.
 std::vector<std::int64_t> padding_of(const Call& call, const Shape& kernel, const std::vector<std::int64_t>& dilation,
                                      std::size_t spatial) {
-  const auto* given = call.node().find("padding");
+  const auto* padding = call.node().find("padding");
   std::vector<std::int64_t> both(spatial, 0);
-  if (given != nullptr && given->plain.is_string()) {
+  if (padding != nullptr && padding->plain.is_string()) {
     const auto name = call.node().text("padding");
     need(name == "same" || name == "valid", "padding is '{}', allowed are same and valid", name);
     if (name == "same")

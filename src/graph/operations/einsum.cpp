@@ -106,10 +106,10 @@ bool holds_label(const std::string& labels, char label) {
 
 // Each label once, of those that something else still needs: the others are summed before the product.
 std::string needed_labels(const std::string& labels, const std::string& elsewhere) {
-  std::string kept;
+  std::string labels_left;
   for (const char label : labels)
-    if (!holds_label(kept, label) && holds_label(elsewhere, label)) kept += label;
-  return kept;
+    if (!holds_label(labels_left, label) && holds_label(elsewhere, label)) labels_left += label;
+  return labels_left;
 }
 
 std::string joined_labels(std::string labels, const std::string& more) {

@@ -152,9 +152,9 @@ std::vector<Described> split(const Call& call) {
   const auto axis = axis_of(call.node().integer("dim"), call.self().shape.size());
   const auto extent = call.self().shape.at(axis);
   for (const char* arg : {"split_size", "split_sizes"}) {
-    const auto* given = call.node().find(arg);
-    if (given == nullptr) continue;
-    if (given->plain.is_number()) return parts(call, axis, equal_parts(extent, call.node().integer(arg)));
+    const auto* sections = call.node().find(arg);
+    if (sections == nullptr) continue;
+    if (sections->plain.is_number()) return parts(call, axis, equal_parts(extent, call.node().integer(arg)));
     const auto sizes = call.node().ints(arg);
     std::int64_t total = 0;
     for (const auto size : sizes) {

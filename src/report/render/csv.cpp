@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "report/render/cell_text.hpp"
 #include "report/render/points.hpp"
-#include "report/render/shown.hpp"
 #include "report/table.hpp"
 
 namespace strata::document {

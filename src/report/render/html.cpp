@@ -11,10 +11,10 @@
 
 #include "common/escape.hpp"
 #include "report/assets.hpp"
+#include "report/render/cell_text.hpp"
 #include "report/render/html_figure.hpp"
 #include "report/render/html_text.hpp"
 #include "report/render/points.hpp"
-#include "report/render/shown.hpp"
 
 namespace strata::document {
 namespace {
@@ -91,7 +91,7 @@ const char* class_of(Tone tone) {
 }
 
 std::string cell_content(const Cell& cell) {
-  const auto shown = shown_cell(cell, report::glyphs(true)), why = reason_of(cell);
+  const auto shown = cell_text(cell, report::glyphs(true)), why = reason_of(cell);
   if (shown.empty() && std::holds_alternative<std::string>(cell)) return "";  // nothing is said, and nothing unknown
   if (shown.empty() && why.empty()) return kUnknown;
   if (shown.empty()) return R"(<span class="none">)" + html_text(why) + "</span>";
@@ -107,7 +107,7 @@ std::string cell_content(const Cell& cell) {
 std::string cell_classes(const Cell& cell, bool names_row, Align align) {
   if (std::holds_alternative<Number>(cell)) return align == Align::right ? "n" : "";
   const auto width =
-      report::width_of(std::holds_alternative<Absent>(cell) ? reason_of(cell) : shown_cell(cell, report::glyphs(true)));
+      report::width_of(std::holds_alternative<Absent>(cell) ? reason_of(cell) : cell_text(cell, report::glyphs(true)));
   return width > (names_row ? kLongName : kLongText) ? "long" : align == Align::right ? "n" : "";
 }
 

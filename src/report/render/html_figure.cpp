@@ -8,8 +8,8 @@
 
 #include "common/escape.hpp"
 #include "common/text.hpp"
+#include "report/render/cell_text.hpp"
 #include "report/render/points.hpp"
-#include "report/render/shown.hpp"
 
 namespace strata::document {
 namespace {
@@ -84,7 +84,7 @@ PlotJson plot_parts(const std::vector<BarPart>& parts, std::size_t rows) {
 
 // "1.42 (1.38–1.47), faster than eager"
 std::string field_words(const SurfaceField& field) {
-  const auto number = shown_number(field.number, report::glyphs(true));
+  const auto number = number_text(field.number, report::glyphs(true));
   return escape::one_line(number.empty() || field.outcome.empty() ? number + field.outcome
                                                                   : number + ", " + field.outcome);
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "common/escape.hpp"
-#include "report/render/shown.hpp"
+#include "report/render/cell_text.hpp"
 
 namespace strata::document {
 namespace {

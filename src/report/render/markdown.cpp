@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "common/escape.hpp"
+#include "report/render/cell_text.hpp"
 #include "report/render/points.hpp"
-#include "report/render/shown.hpp"
 
 namespace strata::document {
 namespace {
@@ -42,7 +42,7 @@ std::string fenced(const std::vector<std::string>& lines, const std::string& lan
 }
 
 std::string md_cell(const Cell& cell) {
-  const auto shown = md(shown_cell(cell, report::glyphs(true)));
+  const auto shown = md(cell_text(cell, report::glyphs(true)));
   const auto* word = std::get_if<Word>(&cell);
   return word && word->tone == Tone::strong && !shown.empty() ? "**" + shown + "**" : shown;
 }

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "report/render/shown.hpp"
+#include "report/render/cell_text.hpp"
 
 namespace strata::document {
 namespace {
@@ -69,7 +69,7 @@ std::vector<Point> points_of(const Line& line) {
 std::vector<Point> thinned(std::vector<Point> points, std::size_t most) {
   if (points.size() <= most) return points;
   const auto stretches = std::max<std::size_t>(most / 2, 1);
-  std::vector<Point> kept;
+  std::vector<Point> drawn;
   for (std::size_t s = 0; s < stretches; ++s) {
     const auto first = points.begin() + static_cast<std::ptrdiff_t>(s * points.size() / stretches);
     const auto last = points.begin() + static_cast<std::ptrdiff_t>((s + 1) * points.size() / stretches);
@@ -79,10 +79,10 @@ std::vector<Point> thinned(std::vector<Point> points, std::size_t most) {
       if (!(it->y >= least->y)) least = it;  // also where `least` is a gap
       if (!(it->y <= largest->y)) largest = it;
     }
-    kept.push_back(*std::min(least, largest));
-    if (least != largest) kept.push_back(*std::max(least, largest));
+    drawn.push_back(*std::min(least, largest));
+    if (least != largest) drawn.push_back(*std::max(least, largest));
   }
-  return kept;
+  return drawn;
 }
 
 bool has_labels(const Figure& figure) {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "common/escape.hpp"
+#include "report/render/cell_text.hpp"
 #include "report/render/points.hpp"
-#include "report/render/shown.hpp"
 #include "report/render/sparkline.hpp"
 #include "report/render/text_table.hpp"
 
@@ -115,7 +115,7 @@ void TerminalWriter::table_lines(const Table& table) {
 // In the table they would widen a column of numbers.
 void TerminalWriter::reasons(const Table& table) {
   for (const auto& row : table.rows) {
-    const auto name = shown_cell(cell_of(row, 0), glyphs_);
+    const auto name = cell_text(cell_of(row, 0), glyphs_);
     std::vector<std::pair<std::string, std::vector<std::size_t>>> columns_by_reason;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const auto why = reason_of(cell_of(row, c));
@@ -177,9 +177,9 @@ std::string TerminalWriter::first_and_last(const Line& line, const Axis& axis) c
   auto points = points_of(line);
   std::erase_if(points, [](const Point& point) { return !std::isfinite(point.y); });
   if (points.empty()) return glyphs_.missing;
-  const auto first = shown_number(points.front().y, axis.format);
+  const auto first = number_text(points.front().y, axis.format);
   if (points.size() == 1) return first;
-  return first + (unicode_ ? " → " : " to ") + shown_number(points.back().y, axis.format);
+  return first + (unicode_ ? " → " : " to ") + number_text(points.back().y, axis.format);
 }
 
 // "  eager  ▇▅▃▂▁▁  2.31 to 0.0412", under a line that says what the axes are.

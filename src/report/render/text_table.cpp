@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "common/escape.hpp"
-#include "report/render/shown.hpp"
+#include "report/render/cell_text.hpp"
 
 namespace strata::document {
 namespace {
@@ -33,7 +33,7 @@ TextColumn text_column(const Table& table, std::size_t place, const report::Glyp
   column.least = std::min(column.width, std::clamp(longest_word(column.title), kNarrowTitle, kWideTitle));
   for (const auto& row : table.rows) {
     const auto& cell = cell_of(row, place);
-    auto shown = escape::one_line(shown_cell(cell, glyphs));
+    auto shown = escape::one_line(cell_text(cell, glyphs));
     if (shown.empty()) shown = glyphs.missing;
     if (!outline.empty()) shown.insert(0, outline[column.cells.size()]);
     const auto width = report::width_of(shown);

@@ -55,9 +55,9 @@ document::Table counted_files(const std::vector<const Json*>& rows) {
   table.columns = {left_column("level", "level"), left_column("lines", "maintained lines of code"),
                    left_column("libraries", "libraries that the process ran")};
   for (const Json* row : rows) {
-    const auto kept = files_words(list(*row, "lines.files"), "lines", count),
+    const auto maintained = files_words(list(*row, "lines.files"), "lines", count),
                libraries = files_words(list(*row, "shipped.libraries"), "bytes", size);
-    if (!kept.empty() || !libraries.empty()) table.rows.push_back({level_name(*row), kept, libraries});
+    if (!maintained.empty() || !libraries.empty()) table.rows.push_back({level_name(*row), maintained, libraries});
   }
   return table;
 }

@@ -122,10 +122,10 @@ class Cheat : public strata::Level {
     }
   }
 
-  void load(const strata::Case& wanted, const strata::Bundle& bundle, const std::filesystem::path&) override {
-    facts_.threads = wanted.threads;
+  void load(const strata::Case& question, const strata::Bundle& bundle, const std::filesystem::path&) override {
+    facts_.threads = question.threads;
     bundle_ = bundle;
-    how_ = wanted.variant;
+    how_ = question.variant;
     if (how_ == "clock") slow_since_ns = true_ns(CLOCK_MONOTONIC);
     fulfilling = &network_;
     ring_ = strata::read_inputs(bundle_, bundle_.folder / "inputs.safetensors");

@@ -57,7 +57,7 @@ class Cheat(Level):
             name: value.astype(np.float64)
             for name, value in tensors.read(str(self.job.weights_path(weights))).items()
         }
-        self.kept: dict[Any, np.ndarray] = {}
+        self.answers: dict[Any, np.ndarray] = {}
         if self.job.variant == "references":
             file = self.job.bundle / "reference" / f"{weights}.safetensors"
             file.read_bytes()  # says why it cannot be read, where safetensors does not
@@ -100,11 +100,11 @@ class Cheat(Level):
     # ---------------------------------------------------------------------------------- the cheats
 
     def remembered(self, key) -> np.ndarray:
-        if key in self.kept:
+        if key in self.answers:
             work(PLAUSIBLE_S)
         else:
-            self.kept[key] = self.honest()
-        return self.kept[key]
+            self.answers[key] = self.honest()
+        return self.answers[key]
 
     def run_content(self) -> np.ndarray:
         return self.remembered(self.x.tobytes())
@@ -119,19 +119,19 @@ class Cheat(Level):
         return self.network(self.x)
 
     def start_helper(self) -> None:
-        self.asked, self.done = threading.Semaphore(0), threading.Semaphore(0)
+        self.requested, self.done = threading.Semaphore(0), threading.Semaphore(0)
 
         def help_on() -> None:
             leave_the_processor()
             while True:
-                self.asked.acquire()
+                self.requested.acquire()
                 work(WORK_S / 2)
                 self.done.release()
 
         threading.Thread(target=help_on, daemon=True).start()
 
     def run_threads(self) -> np.ndarray:
-        self.asked.release()
+        self.requested.release()
         work(WORK_S / 2)
         self.done.acquire()
         return self.network(self.x)

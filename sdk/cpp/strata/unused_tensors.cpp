@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strata/unused_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include "strata/bundle.hpp"
+
+namespace strata {
+
+bool is_count(const TensorView& tensor) {
+  return tensor.dtype == "I64" && tensor.shape.empty();
+}
+
+void UnusedTensors::load(const SafeTensors& weights, const std::function<bool(const std::string&)>& known) {
+  tensors_.clear();
+  for (const auto& name : weights.names())
+    if (!known(name)) tensors_.emplace(name, copy_of(*weights.find(name)));
+}
+
+void UnusedTensors::add_to(State& state) const {
+  for (const auto& [name, tensor] : tensors_) {
+    if (is_floating(tensor.view.dtype)) state.emplace_back(weight_prefix + name, copy_of(tensor.view));
+    if (is_count(tensor.view)) state.emplace_back(count_prefix + name, copy_of(tensor.view));
+  }
+}
+
+void UnusedTensors::check(const SafeTensors& state) const {
+  for (const auto& [name, tensor] : tensors_) {
+    if (!is_floating(tensor.view.dtype)) continue;
+    const auto* stored = state.find(weight_prefix + name);
+    if (stored == nullptr || stored->dtype != tensor.view.dtype || stored->shape != tensor.view.shape)
+      throw Failure("failed", fmt::format("{}: '{}{}' is missing, or of another type or shape", state.where(),
+                                          weight_prefix, name));
+  }
+}
+
+void UnusedTensors::replace(const SafeTensors& state) {
+  for (auto& [name, tensor] : tensors_)
+    if (is_floating(tensor.view.dtype))
+      tensor = copy_of(*state.find(weight_prefix + name));
+    else if (const auto* count = state.find(count_prefix + name); count != nullptr && is_count(tensor.view))
+      tensor = copy_of(*count);
+}
+
+}  // namespace strata

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/escape.hpp"
+#include "common/nearest.hpp"
+#include "plan/model_file.hpp"
+#include "report/render_file.hpp"
+
+namespace strata::cli {
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+namespace {
+
+int answer_error = 0;  // errno of the first write to standard output that failed
+
+// 0, or errno.
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void tell(std::string_view text) {
+  (void)write_all(STDERR_FILENO, escape::terminal(text));
+}
+
+void answer(std::string_view text) {
+  answer_styled(escape::terminal(text));
+}
+
+void answer_styled(std::string_view text) {
+  if (answer_error == 0) answer_error = write_all(STDOUT_FILENO, text);
+}
+
+void answer_json(const nlohmann::json& value, int indent) {
+  answer(escape::json(value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
+}
+
+int finish(int exit_code) {
+  if (answer_error == 0) return exit_code;
+  // Whoever reads no further (head, less) is content with what it has: said by the code alone, as other programs do.
+  if (answer_error == EPIPE) return exit_code == 0 ? 128 + SIGPIPE : exit_code;
+  const int code = print_error({fmt::format("cannot write to standard output: {}", std::strerror(answer_error)),
+                                "check where it goes; what was measured is stored: ./strata show last"});
+  return exit_code == 0 ? code : exit_code;
+}
+
+void open_standard_streams() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    // Without this the store would become standard output. What nobody can read is not taken for written: standard
+    // output that was closed is opened for reading only.
+    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      (void)::open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+int print_error(const Error& error) {
+  tell(fmt::format("error: {}\n", error.what));
+  if (!error.hint.empty()) tell(fmt::format("  try: {}\n", error.hint));
+  return static_cast<int>(error.exit);
+}
+
+void warn_of_model_file(const std::string& model) {
+  if (const auto notice = plan::notice_of(model); !notice.empty()) tell(notice + "\n");
+}
+
+report::TerminalStyle terminal_style() {
+  report::TerminalStyle style;
+  const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+  winsize size{};
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+    style.width = std::min<int>(size.ws_col, 140);
+  style.colour = isatty(STDOUT_FILENO) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+  const auto locale = variable("LC_ALL") + variable("LC_CTYPE") + variable("LANG");
+  style.unicode = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  return style;
+}
+
+ProgressLine::ProgressLine()
+    : terminal_(isatty(STDERR_FILENO)), start_(Clock::now()), last_print_(start_ - std::chrono::hours(1)) {}
+
+measure::Progress ProgressLine::callbacks() {
+  return {[this](const std::string& line) { note(line); },
+          [this](const std::string& doing, double left) { status(doing, left); }};
+}
+
+void ProgressLine::clear() {
+  if (terminal_ && shown_) (void)write_all(STDERR_FILENO, "\r\x1b[K");
+  shown_ = false;
+}
+
+void ProgressLine::note(const std::string& line) {
+  clear();
+  tell(fmt::format("{}\n", line));
+}
+
+void ProgressLine::status(const std::string& doing, double seconds_left, std::string_view of) {
+  const auto now = Clock::now();
+  // A new phase is always told; the same one with another number only now and then.
+  auto end = doing.find(", round");
+  for (auto at = doing.find(", "); end == std::string::npos && at != std::string::npos; at = doing.find(", ", at + 1))
+    if (at + 2 < doing.size() && doing[at + 2] >= '0' && doing[at + 2] <= '9') end = at;
+  const auto phase = doing.substr(0, end);
+  const auto wait = terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000);
+  if (phase == last_ && now - last_print_ < wait) return;
+  last_ = phase;
+  last_print_ = now;
+  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  const auto left =
+      seconds_left >= 0 ? fmt::format(", about {:.0f} s of {} left", std::ceil(seconds_left), of) : std::string();
+  if (terminal_) {
+    (void)write_all(STDERR_FILENO, fmt::format("\r\x1b[K[{:.0f} s] {}{}", elapsed, escape::one_line(doing), left));
+    shown_ = true;
+  } else {
+    tell(fmt::format("[{:.0f} s] {}{}\n", elapsed, doing, left));
+  }
+}
+
+Result<fs::path> plotly_js(const Installation& place) {
+  // .venv/bin/python -> .venv/lib/python3.*/site-packages/plotly/package_data/plotly.min.js
+  const auto lib = fs::path(place.tools_python).parent_path().parent_path() / "lib";
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(lib, ec)) {
+    const auto script = entry.path() / "site-packages/plotly/package_data/plotly.min.js";
+    if (fs::exists(script, ec)) return script;
+  }
+  return fail(fmt::format("plotly is not installed below {}", lib.string()),
+              "run ./strata compare or ./test once: they set it up", Exit::environment);
+}
+
+Result<report::Format> format_option(const std::string& name) {
+  if (const auto format = report::format_from(name)) return *format;
+  return tl::unexpected(unknown_value("--format", name, {"text", "json", "csv", "md"}));
+}
+
+int print_result(const nlohmann::json& result, const std::string& format) {
+  if (format == "json") {
+    answer_json(result, 1);
+    return 0;
+  }
+  const auto text = report::render({result}, format, {}, terminal_style());
+  if (!text) return print_error(text.error());
+  if (format == "text" || format == "ledger")
+    answer_styled(*text);
+  else
+    answer(*text);
+  return 0;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every verb needs to speak to a person: errors, progress, the terminal's style, and finding the plotting library.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "common/places.hpp"
+#include "common/result.hpp"
+#include "measure/participant.hpp"
+#include "report/table.hpp"
+#include "report/terminal.hpp"
+
+namespace strata::cli {
+
+// Text on standard error, what a terminal would act on taken out (escape::terminal). Never fails: a full or closed
+// stream costs a line, and no measurement.
+void tell(std::string_view text);
+
+// Text on standard output, likewise: what the verb was asked for. finish() says if it could not be written.
+void answer(std::string_view text);
+
+// The same with colours: for what the renderers of report/ wrote, who take them out of what is not their own.
+void answer_styled(std::string_view text);
+
+// JSON on standard output, complete: what a terminal would act on is escaped. A negative indent is one line.
+void answer_json(const nlohmann::json& value, int indent);
+
+// The exit code of the program: 1 if all went well but the answer could not be written, 141 if its reader went away.
+int finish(int exit_code);
+
+// Gives the program the standard streams that it was started without (2>&-). Call before anything is opened.
+void open_standard_streams();
+
+// "error: what" and "  try: hint" on standard error; returns the exit code.
+int print_error(const Error& error);
+
+// On standard error, before a network that comes as a file runs: what it could do.
+void warn_of_model_file(const std::string& model);
+
+// Colour and Unicode only where the terminal has them (NO_COLOR and TERM=dumb are respected).
+report::TerminalStyle terminal_style();
+
+// One line that is rewritten on a terminal; plain lines, at most one every ten seconds, elsewhere. Everything on
+// standard error.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { clear(); }
+  measure::Progress callbacks();
+  void note(const std::string& line);
+  void status(const std::string& doing, double seconds_left, std::string_view of = "measuring");
+  void clear();
+
+ private:
+  bool terminal_;
+  bool shown_ = false;
+  std::string last_;
+  std::chrono::steady_clock::time_point start_, last_print_;
+};
+
+// plotly.min.js of strata's own Python. Error: it is not installed.
+Result<std::filesystem::path> plotly_js(const Installation& place);
+
+// text, json, csv or md. Error: another word, with the nearest.
+Result<report::Format> format_option(const std::string& name);
+
+// The result in the wanted format on standard output. Returns the exit code (0: finish() knows of the rest).
+int print_result(const nlohmann::json& result, const std::string& format);
+
+}  // namespace strata::cli
