@@ -93,7 +93,9 @@ class Judge {
             : fmt::format(
                   "is off by {:.2g} (relative), {:.3g} times the envelope of legitimate {} runs (allowed {:.0f})",
                   d.error, tensor, reference_.shown_precision(), limit());
-    out.brief = fmt::format("outputs differ, {:.2g} times the envelope", by_element ? element : tensor);
+    const double times = by_element ? element : tensor;
+    out.brief = times >= 1000 && times < 1e6 ? fmt::format("outputs differ, {:.0f} times the envelope", times)
+                                             : fmt::format("outputs differ, {:.3g} times the envelope", times);
     return out;
   }
 

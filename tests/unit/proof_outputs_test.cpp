@@ -80,6 +80,8 @@ TEST_F(Outputs, accepts_up_to_8_envelopes_and_refuses_beyond) {
   EXPECT_THAT(v.reason, HasSubstr("(allowed 8)"));
   EXPECT_THAT(v.reason_short, HasSubstr("times the envelope"));
   EXPECT_EQ(v.first_difference, "output");
+  for (const double envelopes : {110.0, 2500.0})
+    EXPECT_THAT(off_by(envelopes).reason_short, ::testing::Not(HasSubstr("e+")));
 }
 
 TEST_F(Outputs, a_level_that_declares_reassociation_is_allowed_64_and_shown_as_looser) {
