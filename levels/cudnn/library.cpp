@@ -267,9 +267,9 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
   std::unique_ptr<primitives::Update> update_call;
   STRATA_TRY(guarded([&] {
     const Tensor home = homes_.at(parameter);
-    Tensor source = tensors_.at(gradient);
-    if (!same_layout(source.view, home.view)) source = reordered(source, home.view, steps);
-    update_call = std::make_unique<OneUpdate>(*this, home, source, allocate(home.view));
+    Tensor gradient_tensor = tensors_.at(gradient);
+    if (!same_layout(gradient_tensor.view, home.view)) gradient_tensor = reordered(gradient_tensor, home.view, steps);
+    update_call = std::make_unique<OneUpdate>(*this, home, gradient_tensor, allocate(home.view));
   }));
   return update_call;
 }

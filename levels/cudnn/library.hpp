@@ -38,7 +38,7 @@ class Library final : public primitives::Primitives {
   bool holds_weight(int value) const override { return homes_.contains(value); }
   void read_weight(int value, std::byte* into) const override { download(homes_.at(value), into); }
   primitives::Held held() const override { return held_; }
-  Result<void> keep(const graph::Graph& graph, int value) override { return declare(graph, value); }
+  Result<void> declare_trained(const graph::Graph& graph, int value) override { return declare(graph, value); }
   void write_trained(int value, const std::byte* data) override { upload(homes_.at(value), data); }
   void read_trained(int value, std::byte* into) const override { download(homes_.at(value), into); }
   Result<void> assign(const graph::Graph& graph, int to, int from, primitives::Steps& steps) override;

@@ -45,7 +45,7 @@ class Generated final : public Runnable {
       else
         network_->constants.push_back(buffer);  // a buffer that is not persistent
     for (const auto& name : weights.names())    // what no operation reads is kept, and can be read back
-      if (!known.contains(name)) unread_.emplace(name, strata::borrow(*weights.find(name)).clone());
+      if (!known.contains(name)) unused_.emplace(name, strata::borrow(*weights.find(name)).clone());
     if (!network_->constants.empty()) fill_constants(bundle.folder / "graph_constants.safetensors");
     order_outputs(bundle);
   }
@@ -53,7 +53,7 @@ class Generated final : public Runnable {
   void to(at::Device device) override {
     for (const auto* list : {&network_->parameters, &network_->buffers, &network_->constants})
       for (const auto& named : *list) *named.tensor = named.tensor->to(device);
-    for (auto& [name, tensor] : unread_) tensor = tensor.to(device);
+    for (auto& [name, tensor] : unused_) tensor = tensor.to(device);
   }
 
   std::vector<at::Tensor> forward(std::vector<at::Tensor>& inputs) override {
@@ -69,7 +69,7 @@ class Generated final : public Runnable {
     return all;
   }
   strata::NamedTensors buffers() const override {
-    auto all = unread_;
+    auto all = unused_;
     for (const auto& buffer : network_->buffers)
       if (!is_constant(buffer)) all.emplace(buffer.name, *buffer.tensor);
     return all;
@@ -122,7 +122,7 @@ class Generated final : public Runnable {
   }
 
   std::unique_ptr<AtenNetwork> network_;
-  strata::NamedTensors unread_;
+  strata::NamedTensors unused_;
   std::vector<std::size_t> order_;  // of the bundle's outputs among the program's
 };
 

@@ -66,9 +66,9 @@ Tensor Builder::reshaped(const Tensor& tensor, const Dims& dims) {
   view.desc = row_major(target);
   if (is_row_major(tensor.desc)) return view;
   // oneDNN 3.2 reshapes a dimension of extent 1 away even where it is padded, and the padding with it
-  if (const memory::desc trained = tensor.desc.reshape(target, true);
-      !is_padded(tensor.desc) && trained.get(true) != nullptr) {
-    view.desc = trained;
+  if (const memory::desc reshaped_desc = tensor.desc.reshape(target, true);
+      !is_padded(tensor.desc) && reshaped_desc.get(true) != nullptr) {
+    view.desc = reshaped_desc;
     return view;
   }
   view = plain(tensor);

@@ -38,7 +38,7 @@ class Library final : public primitives::Primitives {
   bool holds_weight(int value) const override { return whole_form(value) != nullptr; }
   void read_weight(int value, std::byte* into) const override;
   primitives::Held held() const override { return held_; }
-  Result<void> keep(const graph::Graph& graph, int value) override;
+  Result<void> declare_trained(const graph::Graph& graph, int value) override;
   void write_trained(int value, const std::byte* data) override;
   void read_trained(int value, std::byte* into) const override;
   Result<void> assign(const graph::Graph& graph, int to, int from, primitives::Steps& steps) override;

@@ -119,7 +119,7 @@ class OneUpdate final : public primitives::Update {
 
 }  // namespace
 
-Result<void> Library::keep(const graph::Graph& graph, int value) {
+Result<void> Library::declare_trained(const graph::Graph& graph, int value) {
   const auto& described = graph.value(value);
   const bool integers = described.type == graph::Type::int64;
   if (described.type != graph::Type::float32 && !integers)
@@ -203,14 +203,15 @@ Result<std::unique_ptr<primitives::Update>> Library::update(const graph::Graph&,
   STRATA_TRY(guarded([&] {
     Storage& storage = *tensors_.at(parameter).storage;
     settle(storage, row_major(storage.row_major_dims));
-    Tensor value = tensors_.at(gradient);
-    if (value.dims() != storage.home.get_dims()) {
+    Tensor gradient_tensor = tensors_.at(gradient);
+    if (gradient_tensor.dims() != storage.home.get_dims()) {
       // groups are a dimension of their own in one of them: the row-major order is the same
-      if (!is_row_major(value.desc)) value = reordered(value, row_major(value.dims()), steps);
-      value.desc = row_major(storage.home.get_dims());
+      if (!is_row_major(gradient_tensor.desc))
+        gradient_tensor = reordered(gradient_tensor, row_major(gradient_tensor.dims()), steps);
+      gradient_tensor.desc = row_major(storage.home.get_dims());
     }
-    if (value.desc != storage.home) value = reordered(value, storage.home, steps);
-    update_call = std::make_unique<OneUpdate>(engine_, storage, handle(value), allocate(storage.home),
+    if (gradient_tensor.desc != storage.home) gradient_tensor = reordered(gradient_tensor, storage.home, steps);
+    update_call = std::make_unique<OneUpdate>(engine_, storage, handle(gradient_tensor), allocate(storage.home),
                                               [this](const memory::desc& desc) { return allocate(desc); });
   }));
   return update_call;

@@ -78,7 +78,7 @@ void Training::load(const fs::path& weights, const fs::path& constants) {
   program_.drop_momentum(network_->model());
   const auto file = SafeTensors::map(weights);
   if (!file) throw Failure("failed", file.error().what, file.error().hint);
-  unread_.load(*file, [&](const std::string& name) { return changes(name); });
+  unused_.load(*file, [&](const std::string& name) { return changes(name); });
   if (!training_) evaluate_with_present_weights();
 }
 
@@ -119,7 +119,7 @@ State Training::state() const {
         result.emplace_back(std::string(prefixes[which]) + tensor.name, std::move(buffer));
     }
   }
-  unread_.add_to(result);
+  unused_.add_to(result);
   std::uint64_t draws = 0;
   if (program_.read_draws(network_->model(), &draws) == 0) add_count(result, draws);
   return result;
@@ -154,7 +154,7 @@ void Training::load_state(const SafeTensors& state, std::int64_t step) {
       all.back().buffers.push_back(fitting(state, std::string(prefix) + tensor->name, shape_of(*tensor)));
     }
   }
-  unread_.check(state);
+  unused_.check(state);
   for (const auto& name : state.names())
     for (const auto prefix : core::all_buffer_prefixes)
       if (name.starts_with(prefix) && !known.contains(name))
@@ -172,7 +172,7 @@ void Training::load_state(const SafeTensors& state, std::int64_t step) {
         write_buffer(which, tensor->name, reinterpret_cast<const float*>(buffers[which]->data));
   }
   program_.set_steps(network_->model(), step);
-  unread_.replace(state);
+  unused_.replace(state);
   if (!training_) evaluate_with_present_weights();
 }
 
@@ -195,7 +195,7 @@ void Training::evaluate_with_present_weights() {
   for (int i = 0; i < program_.state_count(); ++i) all.emplace_back(program_.state(i)->name, present(i));
   std::vector<std::pair<std::string, TensorView>> views;
   for (const auto& [name, tensor] : all) views.emplace_back(name, tensor.view);
-  for (const auto& [name, tensor] : unread_.tensors()) views.emplace_back(name, tensor.view);
+  for (const auto& [name, tensor] : unused_.tensors()) views.emplace_back(name, tensor.view);
   const TemporaryFile file;
   if (auto done = write_safetensors(file.path, views); !done) throw Failure("failed", done.error().what);
   evaluation_->load(file.path, constants_);

@@ -80,7 +80,7 @@ class Training : public Iterated {
   bool training_ = true;
   std::unique_ptr<Generated> evaluation_program_;  // once the mode was eval
   std::optional<Network> evaluation_;
-  UnusedTensors unread_;
+  UnusedTensors unused_;
 };
 
 }  // namespace strata::static_program

@@ -129,7 +129,7 @@ struct Forward {
     const Extent offset = first * image.block_step;
     const float* from = data_of(source) + offset;
     if (fixed_statistics)
-      keep_given(first, width);
+      take_fixed(first, width);
     else
       keep_of_batch<width>(first, from);
     Vector middle[width], factor[width], beta[width];
@@ -182,7 +182,7 @@ struct Forward {
       }
   }
 
-  void keep_given(Extent first, int width) const {
+  void take_fixed(Extent first, int width) const {
     const Extent end = std::min((first + width) * kBlock, image.channels);
     for (Extent channel = first * kBlock; channel < end; ++channel) {
       data_of(mean)[channel] = data_of(running_mean)[channel];

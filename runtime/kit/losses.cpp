@@ -44,12 +44,12 @@ struct LogSoftmaxGradient : Rows {
   void operator()() const {
 #pragma omp parallel for schedule(static)
     for (Extent row = 0; row < rows; ++row) {
-      const float *of_result = data_of(source) + row * classes, *y = data_of(log_softmax) + row * classes;
+      const float *gradient = data_of(source) + row * classes, *y = data_of(log_softmax) + row * classes;
       float* to = data_of(result) + row * classes;
       double sum = 0;
-      for (Extent i = 0; i < classes; ++i) sum += static_cast<double>(of_result[i]);
+      for (Extent i = 0; i < classes; ++i) sum += static_cast<double>(gradient[i]);
       for (Extent i = 0; i < classes; ++i)
-        to[i] = static_cast<float>(static_cast<double>(of_result[i]) - std::exp(static_cast<double>(y[i])) * sum);
+        to[i] = static_cast<float>(static_cast<double>(gradient[i]) - std::exp(static_cast<double>(y[i])) * sum);
     }
   }
 };

@@ -109,20 +109,19 @@ void add_convolution(Internals& in, int plan, const char* kernel, const Tensor& 
 
 }  // namespace
 
-void convolution(Program& program, const Convolution& by_reference) {
+void convolution(Program& program, const Convolution& original) {
   Internals& in = program.internals();
-  Convolution how = by_reference;
+  Convolution how = original;
   if (how.result.shape.elements() == 0) return;
   if (how.result.type != how.source.type) {
-    how.result = rounded(in, by_reference.result);
+    how.result = rounded(in, original.result);
     how.then = {};
     convolution(program, how);
-    in.add_copy(how.result, by_reference.result);
-    return add_post_ops(in, by_reference.result, {}, by_reference.then);
+    in.add_copy(how.result, original.result);
+    return add_post_ops(in, original.result, {}, original.then);
   }
   const Tensor filter = in.packed(how.weight, how.result.layout, how.source.type);
-  if (!pads_alike(how))
-    how.source = with_zeros_around(in, by_reference.source, room_around(in, by_reference.source, how));
+  if (!pads_alike(how)) how.source = with_zeros_around(in, original.source, room_around(in, original.source, how));
   auto call = described(Direction::forward, how, how.source, filter, how.result);
   const auto fused = fused_of(how.then, how.result);
   if (fused) {
@@ -137,27 +136,27 @@ void convolution(Program& program, const Convolution& by_reference) {
     add_convolution(in, *plan, "cudnn", how.source, filter, how.result);
   } else {
     how.source = plain_copy(in, how.source);
-    how.result = in.temporary(by_reference.result.shape, Layout::plain, by_reference.result.type);
+    how.result = in.temporary(original.result.shape, Layout::plain, original.result.type);
     how.bias = {};
     how.then = {};
     convolution(program, how);
-    in.add_copy(how.result, by_reference.result);
+    in.add_copy(how.result, original.result);
   }
-  add_post_ops(in, by_reference.result, operand_of(program, by_reference.bias, Type::float32), by_reference.then);
+  add_post_ops(in, original.result, operand_of(program, original.bias, Type::float32), original.then);
 }
 
-void convolution_backward_data(Program& program, const ConvolutionBackwardData& by_reference) {
+void convolution_backward_data(Program& program, const ConvolutionBackwardData& original) {
   Internals& in = program.internals();
-  ConvolutionBackwardData how = by_reference;
+  ConvolutionBackwardData how = original;
   if (how.result.shape.elements() == 0) return;
   if (how.result.type != how.gradient.type) {
-    how.result = rounded(in, by_reference.result);
+    how.result = rounded(in, original.result);
     convolution_backward_data(program, how);
-    return in.add_copy(how.result, by_reference.result);
+    return in.add_copy(how.result, original.result);
   }
   const Tensor filter = in.packed(how.weight, how.gradient.layout, how.gradient.type);
   Padded room{how.result, {}};
-  if (!pads_alike(how)) room = room_around(in, by_reference.result, how);
+  if (!pads_alike(how)) room = room_around(in, original.result, how);
   const auto call = described(Direction::data, how, room.whole, filter, how.gradient);
   if (const auto plan = plan_as_it_lies(in, call, how.gradient.layout)) {
     add_convolution(in, *plan, "cudnn data", room.whole, filter, how.gradient);
@@ -167,22 +166,21 @@ void convolution_backward_data(Program& program, const ConvolutionBackwardData& 
     convolution_backward_data(program, how);
     in.add_copy(how.result, room.whole);
   }
-  if (pads_alike(by_reference)) return;
+  if (pads_alike(original)) return;
   in.add(
       "unpad",
-      [&in, room, result = by_reference.result](Stream on) {
+      [&in, room, result = original.result](Stream on) {
         in.copy(on, room.whole, inner_part(room, result), result, {view_of(result)});
       },
       true);
 }
 
-void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& by_reference) {
+void convolution_backward_weights(Program& program, const ConvolutionBackwardWeights& original) {
   Internals& in = program.internals();
-  ConvolutionBackwardWeights how = by_reference;
+  ConvolutionBackwardWeights how = original;
   const Type type = how.gradient.type;
   const Tensor of_weight = in.temporary(how.shape, how.gradient.layout, type);
-  if (!pads_alike(how))
-    how.source = with_zeros_around(in, by_reference.source, room_around(in, by_reference.source, how));
+  if (!pads_alike(how)) how.source = with_zeros_around(in, original.source, room_around(in, original.source, how));
   const auto call = described(Direction::weights, how, how.source, of_weight, how.gradient);
   const auto plan = plan_as_it_lies(in, call, how.gradient.layout);
   if (!plan) {

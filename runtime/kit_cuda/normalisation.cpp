@@ -33,7 +33,7 @@ Fused beside_norm(const PostOps& posts, const Tensor& result) {
 }
 
 // With statistics that are not the batch's. For the backward step `deviation` keeps the variance with epsilon.
-void add_given_norm(Program& program, const BatchNorm& how, const Tensor& mean, const Tensor& deviation) {
+void add_fixed_norm(Program& program, const BatchNorm& how, const Tensor& mean, const Tensor& deviation) {
   Internals& in = program.internals();
   reorder(program, {program.stored(how.running_mean), mean});
   apply(program, {program.stored(how.running_variance), line(1, static_cast<float>(how.epsilon)), deviation});
@@ -128,7 +128,7 @@ void batch_norm(Program& program, const BatchNorm& how) {
   const Shape channels{how.source.shape[1]};
   const Tensor mean = how.mean ? how.mean : in.temporary(channels),
                deviation = how.deviation ? how.deviation : in.temporary(channels);
-  if (how.fixed_statistics) return add_given_norm(program, how, mean, deviation);
+  if (how.fixed_statistics) return add_fixed_norm(program, how, mean, deviation);
   const auto stored = [&](const Weight& weight) { return weight ? program.stored(weight) : Tensor{}; };
   in.add("batch_norm", [&in, how, mean, deviation, fused = beside_norm(how.then, how.result), scale = stored(how.scale),
                         shift = stored(how.shift), running_mean = stored(how.running_mean),

@@ -18,7 +18,7 @@ struct Prepared {
   measure::Setting setting;
   std::vector<nlohmann::json> specs;  // of the cases, in the order in which they run
   std::vector<level::Level> levels;
-  std::vector<level::InvalidManifest> problems;
+  std::vector<level::BrokenLevel> problems;
   std::optional<measure::ScoreFile> score;
 };
 

@@ -20,7 +20,7 @@ namespace strata::cli {
 class StoredRun {
  public:
   // `resumed`: the run is in the store already, and goes on.
-  StoredRun(store::Run run, store::Store& store, const std::vector<level::InvalidManifest>& problems, bool resumed)
+  StoredRun(store::Run run, store::Store& store, const std::vector<level::BrokenLevel>& problems, bool resumed)
       : run_(std::move(run)), store_(store), problems_(problems), resumed_(resumed) {
     run_.process = store::this_process();
     if (resumed) before_s_ = report::number(run_.settings, "wall_s").value_or(0);
@@ -58,7 +58,7 @@ class StoredRun {
  private:
   store::Run run_;
   store::Store& store_;
-  const std::vector<level::InvalidManifest>& problems_;
+  const std::vector<level::BrokenLevel>& problems_;
   bool resumed_, begun_ = false, is_cut_ = false;
   double before_s_ = 0;  // that it took until it was cut off
 };

@@ -31,7 +31,7 @@ class Expansion {
     of_product.insert(of_product.end(), {elements(rows), elements(columns)});
     const int product =
         add("product", "aten.matmul.default", {tensor_argument("self", x), tensor_argument("other", y)}, of_product);
-    steps_.back().fused_nodes = einsum_.fused_nodes;
+    steps_.back().graph_nodes = einsum_.graph_nodes;
     permute(view(product, lying), graph::places_of(result, batch + rows + columns), einsum_.node.outputs.front());
     return std::move(steps_);
   }

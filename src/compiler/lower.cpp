@@ -61,7 +61,7 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
       // JSON sorts arguments by name; operands_of() shall give the operand proper first
       std::stable_partition(node.args.begin(), node.args.end(), is_self);
       step.view = is_view(graph, node);
-      step.fused_nodes = {node.name};
+      step.graph_nodes = {node.name};
       step.node = std::move(node);
       program.steps.push_back(std::move(step));
     }
@@ -76,7 +76,7 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   remove_identities(program);
-  STRATA_TRY(canonicalize(program));
+  STRATA_TRY(recompute_places(program));
   materialize_outputs(program);
   STRATA_TRY(remove_dead(program));
   STRATA_TRY(plan_memory(program));

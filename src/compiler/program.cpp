@@ -63,7 +63,7 @@ std::string where(const Step& step) {
   if (!step.node.op.starts_with("strata.")) return step.node.where();
   return fmt::format(
       "step '{}' ({}), made for {}", step.node.name, step.node.operation(),
-      step.fused_nodes.empty() ? "the program's outputs" : fmt::format("{}", fmt::join(step.fused_nodes, ", ")));
+      step.graph_nodes.empty() ? "the program's outputs" : fmt::format("{}", fmt::join(step.graph_nodes, ", ")));
 }
 
 }  // namespace strata::compiler

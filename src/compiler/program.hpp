@@ -45,7 +45,8 @@ enum class Phase : std::uint8_t { forward, loss, backward };
 enum class Kernel : std::uint8_t { library, winograd, direct };
 std::string_view name_of(Kernel kernel);
 
-// One call of the program: a node of the graph (or one that a pass made, "strata.*", made.hpp), with what was fused.
+// One call of the program: a node of the graph (or one that a pass made, "strata.*", step_builder.hpp), with what was
+// fused.
 struct Step {
   graph::Node node;  // its outputs are those after the posts
   std::vector<PostOp> posts;
@@ -54,7 +55,7 @@ struct Step {
   Phase phase = Phase::forward;
   bool view = false;   // nothing is to be done: the output is the bytes of the first operand under another shape
   bool again = false;  // repeats a step of the forward phase, whose results were not kept (passes/recompute.cpp)
-  std::vector<std::string> fused_nodes;  // names of the graph's nodes whose work it does, its own first
+  std::vector<std::string> graph_nodes;  // names of the graph's nodes whose work it does, its own first
 };
 
 // Where a value lies. Values of one storage share bytes: views, and results written in place.
@@ -82,7 +83,7 @@ using Kernels = std::map<std::string, Kernel>;
 
 struct Program {
   graph::Graph graph;       // values, inputs, weights and outputs; values that passes made come last. `nodes` is empty,
-                            // and so are the values' producers and consumers: uses.hpp finds them
+                            // and so are the values' producers and consumers: use_def.hpp finds them
   std::vector<Step> steps;  // in the order in which they run; those of `load` first
   std::vector<Place> places;  // by value
   Target target = Target::cpu;

@@ -53,7 +53,7 @@ void set_place(Step& step, const Step& like) {
 void absorb(Step& into, Step& from) {
   into.node.outputs.front() = from.node.outputs.front();
   from.node.outputs.clear();
-  into.fused_nodes.insert(into.fused_nodes.end(), from.fused_nodes.begin(), from.fused_nodes.end());
+  into.graph_nodes.insert(into.graph_nodes.end(), from.graph_nodes.begin(), from.graph_nodes.end());
 }
 
 void replace_uses(Program& program, int from, int to) {

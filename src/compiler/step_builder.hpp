@@ -18,14 +18,14 @@ int add_value(Program& program, const std::string& name, const graph::Value& lik
 graph::Argument tensor_argument(const std::string& name, int value);  // -1: null
 graph::Argument plain_argument(const std::string& name, nlohmann::json plain);
 
-// A step of the run that covers nothing yet, with a name that no other step has.
+// A step of the run without nodes of the graph yet, with a name that no other step has.
 Step make_step(const Program& program, const std::string& op, std::vector<graph::Argument> args,
                std::vector<int> outputs);
 
 // The step serves the place in the model where `like` stands.
 void set_place(Step& step, const Step& like);
 
-// `into` gives the result of `from` in place of its first, and covers its nodes too; `from` is left without outputs,
+// `into` gives the result of `from` in place of its first, and has its nodes too; `from` is left without outputs,
 // for the pass to erase.
 void absorb(Step& into, Step& from);
 

@@ -146,7 +146,7 @@ class Rewriter {
     const auto name = node_.operation();
     if (name == "convolution_backward") return convolution();
     if (name == "_native_batch_norm_legit_functional" || name == "_native_batch_norm_legit") return batch_norm();
-    if (name == "batch_norm" && !node_.flag("training") && !node_.is_null("running_mean")) return given_batch_norm();
+    if (name == "batch_norm" && !node_.flag("training") && !node_.is_null("running_mean")) return fixed_batch_norm();
     if (name == "native_batch_norm_backward") return batch_norm_backward();
     if (name == "threshold_backward") return relu_backward();
     if (name == "hardtanh_backward") return hardtanh_backward();
@@ -234,7 +234,7 @@ class Rewriter {
   }
 
   // With running statistics that the step does not change.
-  void given_batch_norm() {
+  void fixed_batch_norm() {
     const auto& channels = graph_.value(node_.tensor("running_mean")).shape;
     const std::pair statistics{add_value(node_.name + ".mean", channels),
                                add_value(node_.name + ".deviation", channels)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a training graph (graph/backward) to the first program of a training step. What the step changes becomes steps
 // of its own, whose results ("effects") have no elements and stand among the graph's updates. Operations that are made,
-// beside those of made.hpp:
+// beside those of step_builder.hpp:
 //   strata.convolution_backward_data(gradient, weight)
 //   strata.train_convolution(gradient, source, weight, bias)     gradients of weight and bias, and their update
 //   strata.convolution_backward_weights(gradient, source)        the gradients alone, row-major

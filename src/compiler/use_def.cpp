@@ -49,7 +49,7 @@ Uses uses_of(const Program& program) {
   return uses;
 }
 
-Result<void> canonicalize(Program& program) {
+Result<void> recompute_places(Program& program) {
   program.places.resize(program.graph.values.size());
   for (std::size_t v = 0; v < program.places.size(); ++v) {
     auto& place = program.places[v];

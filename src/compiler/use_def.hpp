@@ -24,7 +24,7 @@ Uses uses_of(const Program& program);
 
 // Finds each value's In, bytes and storage anew, from steps, views and layouts: nothing is in place and nothing has an
 // offset. Every pass that changes steps or layouts ends with it. Error: a value is too large for its layout.
-Result<void> canonicalize(Program& program);
+Result<void> recompute_places(Program& program);
 
 // Gives each output a storage of its own that only steps of the run write: what is an input, a weight or a second
 // output is copied at the end ("strata.copy").

@@ -51,13 +51,13 @@ int run_program(const std::vector<std::string>& words) {
   argv.push_back(nullptr);
   pid_t child = 0;
   if (::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0) return 127;
-  bool terminated = false;
+  bool sigterm_sent = false;
   for (int status = 0;;) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (ended < 0 && errno != EINTR) return 127;
-    if (interrupted().load() && !terminated) terminated = ::kill(child, SIGTERM) == 0;
-    pollfd interrupt{terminated ? -1 : interrupt_descriptor(), POLLIN, 0};
+    if (interrupted().load() && !sigterm_sent) sigterm_sent = ::kill(child, SIGTERM) == 0;
+    pollfd interrupt{sigterm_sent ? -1 : interrupt_descriptor(), POLLIN, 0};
     ::poll(&interrupt, 1, 50);
   }
 }

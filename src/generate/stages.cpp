@@ -59,8 +59,8 @@ std::string title(const Step& step) {
   if (!node.module_type.empty() && !node.module.empty()) about.push_back(node.module_type);
   if (!node.source.empty()) about.push_back(node.source);
   if (!about.empty()) text += fmt::format(" ({})", fmt::join(about, ", "));
-  if (step.fused_nodes.size() > 1)
-    text += fmt::format(" with {}", fmt::join(step.fused_nodes.begin() + 1, step.fused_nodes.end(), ", "));
+  if (step.graph_nodes.size() > 1)
+    text += fmt::format(" with {}", fmt::join(step.graph_nodes.begin() + 1, step.graph_nodes.end(), ", "));
   if (step.again) text += ", again";
   return text;
 }

@@ -57,7 +57,7 @@ struct Level {
 // The level with a variant's settings in place of its own.
 Level as_variant(const Level& level, const Variant& variant);
 
-struct InvalidManifest {
+struct BrokenLevel {
   std::filesystem::path where;
   Error error;
 };
@@ -66,7 +66,7 @@ struct InvalidManifest {
 // first found wins.
 struct Found {
   std::vector<Level> levels;
-  std::vector<InvalidManifest> problems;
+  std::vector<BrokenLevel> problems;
 };
 
 // Up to 40 of a-z, 0-9 and _, a letter first: ids stand in comma lists and before an @.

@@ -164,7 +164,7 @@ Json step_json(const Program& program, const Step& step) {
           {"again", step.again},
           {"module", step.node.module},
           {"source", step.node.source},
-          {"fused_nodes", step.fused_nodes},
+          {"graph_nodes", step.graph_nodes},
           {"inputs", inputs},
           {"outputs", outputs}};
 }

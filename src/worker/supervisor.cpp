@@ -98,7 +98,7 @@ void ensure() {
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();  // neither Ctrl-C nor a kill of the driver's group reaches it
-    ::prctl(PR_SET_NAME, "strata-supervisor");
+    ::prctl(PR_SET_NAME, "strata-watcher");
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_BLOCK, &all, nullptr);

@@ -153,10 +153,10 @@ class LocalSlurm:
 
     def processes(self, **variables: str) -> list[int]:
         """Whose environment has all of these."""
-        variables_of, found = {f"{name}={value}".encode() for name, value in variables.items()}, []
+        required, found = {f"{name}={value}".encode() for name, value in variables.items()}, []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
-                if variables_of <= set(path.read_bytes().split(b"\0")):
+                if required <= set(path.read_bytes().split(b"\0")):
                     found.append(int(path.parent.name))
         return found
 

@@ -153,14 +153,13 @@ def test_an_array_is_sent_a_failed_task_is_sent_again_alone_and_one_report_has_a
         and "nothing to send: all shards are done or under way" in nothing.stdout
     )
     slurm.wait()
-    status_words = grid_program.run("status", "shared folder")
+    done = grid_program.run("status", "shared folder")
+    assert done.returncode == 1 and "2 of 3 shards done, 1 failed; 3 of 4 points" in done.stdout, (
+        done.stdout
+    )
     assert (
-        status_words.returncode == 1
-        and "2 of 3 shards done, 1 failed; 3 of 4 points" in status_words.stdout
-    ), status_words.stdout
-    assert (
-        "no such file on this node" in status_words.stdout
-        and "shard 2 is sent again by the same command" in status_words.stdout
+        "no such file on this node" in done.stdout
+        and "shard 2 is sent again by the same command" in done.stdout
     )
     early = grid_program.run(
         "status", "shared folder", "--merge", "--store", str(grid_program.store)
@@ -224,10 +223,8 @@ def test_a_task_that_ran_out_of_time_is_known_when_the_queue_has_forgotten_it(gr
     assert states(grid_program) == ["timed out", "failed"]
     slurm.forget()
     assert states(grid_program) == ["timed out", "lost"]
-    status_words = grid_program.run("status", "shared folder")
-    assert status_words.returncode == 1 and "shards 1-2 are sent again" in status_words.stdout, (
-        status_words.stdout
-    )
+    done = grid_program.run("status", "shared folder")
+    assert done.returncode == 1 and "shards 1-2 are sent again" in done.stdout, done.stdout
     elsewhere = grid_program.run("status", "shared folder", PATH="/nowhere")
     assert (
         elsewhere.returncode == 1
@@ -267,8 +264,8 @@ def test_what_slurm_refuses_is_shown_and_nothing_is_kept_as_sent(grid_program, s
         and "sbatch refuses the job" in done.stderr
         and "invalid partition specified: long" in done.stderr
     )
-    status_words = grid_program.run("status", "shared folder")
-    assert status_words.returncode == 2 and "nothing was sent" in status_words.stderr
+    done = grid_program.run("status", "shared folder")
+    assert done.returncode == 2 and "nothing was sent" in done.stderr
 
 
 def test_a_folder_of_another_sweep_or_that_cannot_be_written_is_refused(grid_program, slurm):
@@ -395,9 +392,9 @@ def test_repeats_of_a_training_are_sent_with_one_seed_for_all(training, tmp_path
     )
     assert "--on" not in script and "STRATA_WORKER" not in script
     fake.wait()
-    status_words = training.run("status", "f")
+    done = training.run("status", "f")
     assert (
-        status_words.returncode == 1
-        and "0 of 3 repeats" in status_words.stdout
-        and "shards 1-2 are sent again" in status_words.stdout
+        done.returncode == 1
+        and "0 of 3 repeats" in done.stdout
+        and "shards 1-2 are sent again" in done.stdout
     )

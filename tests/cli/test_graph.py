@@ -203,8 +203,8 @@ def test_dumps_the_program_after_a_pass(place):
     layer = next(step for step in steps if "add" in [post["operation"] for post in step["posts"]])
     assert (
         layer["operation"] == "conv2d"
-        and layer["fused_nodes"][0] == layer["name"]
-        and any(name.startswith("batch_norm") for name in layer["fused_nodes"])
+        and layer["graph_nodes"][0] == layer["name"]
+        and any(name.startswith("batch_norm") for name in layer["graph_nodes"])
     )
     planned = place.run("graph", RESIDUAL, "--threads", "1", "--dump-after", "plan_memory")
     assert planned.returncode == 0, planned.stderr

@@ -102,7 +102,7 @@ def test_what_runs_an_onnx_file_is_named_where_it_has_no_graph(strata, onnx_file
 
 def test_inputs_of_an_onnx_file_are_asked_for_by_their_names(strata, onnx_file):
     strata.level("one")
-    for network in ("2x4", "z=1x4"):
+    for shape in ("2x4", "z=1x4"):
         done = strata.run(
             "compare",
             onnx_file,
@@ -111,7 +111,7 @@ def test_inputs_of_an_onnx_file_are_asked_for_by_their_names(strata, onnx_file):
             "--threads",
             "1",
             "--input",
-            network,
+            shape,
             "--store",
             str(strata.store),
         )

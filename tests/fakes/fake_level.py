@@ -175,14 +175,14 @@ class Fake:
                 else (index + shift) % 4
             )
             prefix = f"f64/{source}/"
-            values_of = {
+            tensors = {
                 name[len(prefix) :]: value
                 for name, value in reference.items()
                 if name.startswith(prefix)
             }
-            if not values_of:
+            if not tensors:
                 raise Refusal("failed", f"the reference of {self.weight_set} lacks input {index}")
-            for name, (dtype, shape, raw) in values_of.items():
+            for name, (dtype, shape, raw) in tensors.items():
                 values = [value[0] for value in struct.iter_unpack("<" + FORMATS[dtype], raw)]
                 if dtype in ("F64", "F32"):
                     values = [value * change["scale"] + change["add"] for value in values]

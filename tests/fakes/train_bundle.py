@@ -169,8 +169,8 @@ def write(
         in_mode = {
             name: {
                 "envelope": {
-                    kind: dict.fromkeys(by_kind, error) if isinstance(by_kind, dict) else error
-                    for kind, by_kind in about[name]["envelope"].items()
+                    kind: dict.fromkeys(errors, error) if isinstance(errors, dict) else error
+                    for kind, errors in about[name]["envelope"].items()
                 },
                 "least": dict.fromkeys(train_net.PARAMETERS, error / 4),
             }

@@ -81,10 +81,10 @@ class Interpreter:
             ]
             assert len(results) == len(node["outputs"]), node
             for index, value in zip(node["outputs"], results):
-                answer = self.graph["values"][index]
-                assert list(value.shape) == answer["shape"] and value.dtype == wide_type(
-                    answer["dtype"]
-                ), (node, value.shape, value.dtype, answer)
+                declared = self.graph["values"][index]
+                assert list(value.shape) == declared["shape"] and value.dtype == wide_type(
+                    declared["dtype"]
+                ), (node, value.shape, value.dtype, declared)
                 self.values[index] = value
         return {one["name"]: self.values[one["value"]] for one in self.graph["outputs"]}
 

@@ -96,8 +96,10 @@ def test_a_faultless_worker_passes(tmp_path):
 
 
 def test_lines_of_progress_before_an_answer_break_no_rule(tmp_path):
-    expected = {"ops": {op: {"progress": ["this", "that"]} for op in ("hello", "load", "warm_up")}}
-    done = strata("level", "check", fake(tmp_path, QUICK | expected))
+    progress_script = {
+        "ops": {op: {"progress": ["this", "that"]} for op in ("hello", "load", "warm_up")}
+    }
+    done = strata("level", "check", fake(tmp_path, QUICK | progress_script))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -265,12 +265,12 @@ class Eager:
         import torch
 
         for name, parameter in self.module.named_parameters():
-            moments_of = {prefix: tensors.get(f"{prefix}:{name}") for prefix in MOMENTS}
+            own_moments = {prefix: tensors.get(f"{prefix}:{name}") for prefix in MOMENTS}
             self.optimiser.state[parameter] = {
                 key: torch.zeros_like(parameter)
                 if value is None
                 else torch.from_numpy(value.copy())
-                for key, value in moments_of.items()
+                for key, value in own_moments.items()
             } | {"step": torch.tensor(float(step))}
 
 

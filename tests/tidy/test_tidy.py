@@ -15,14 +15,24 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/release"
 CLANG_TIDY = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
-COMPILED = re.compile(r" -o CMakeFiles/(strata_(?:graph|core)\.dir/(?:Unity|src)/\S+)\.o")
+COMPILED = re.compile(
+    r" -o (?:sdk/)?CMakeFiles/(strata_(?:graph|core|primitives)\.dir/(?:Unity|src)/\S+)\.o"
+)
 PRECOMPILED = re.compile(r" -Winvalid-pch| -include (\S*/cmake_pch\.hxx)")
 
 
 def entries() -> dict[str, dict[str, str]]:
-    """The compilations of the program's two libraries, by name."""
-    file = BUILD / "compile_commands.json"
-    listed = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    """The compilations of the program's two libraries, and of that for levels on primitives, by
+    name."""
+    listed = [
+        entry
+        for file in (
+            BUILD / "compile_commands.json",
+            *BUILD.parent.glob("env-*/compile_commands.json"),
+        )
+        if file.exists()
+        for entry in json.loads(file.read_text(encoding="utf-8"))
+    ]
     return {match[1]: entry for entry in listed if (match := COMPILED.search(entry["command"]))}
 
 

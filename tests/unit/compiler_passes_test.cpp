@@ -102,7 +102,7 @@ TEST(CompilerPasses, a_batch_norm_goes_into_the_convolution_before_it_and_into_a
               ElementsAre("load:strata.scale_weight", "load:strata.shift_bias", "load:strata.scale_weight",
                           "load:strata.shift_bias", "load:strata.scale_weight", "load:strata.shift_bias", "conv2d",
                           "conv2d", "mean", "linear"));
-  EXPECT_THAT(program.steps[6].fused_nodes, ElementsAre("conv2d_0", "batch_norm_1"));
+  EXPECT_THAT(program.steps[6].graph_nodes, ElementsAre("conv2d_0", "batch_norm_1"));
 }
 
 TEST(CompilerPasses, a_batch_norm_before_a_convolution_becomes_a_scale_and_a_shift_with_the_activation) {
@@ -141,7 +141,7 @@ TEST(CompilerPasses, a_residual_sum_and_its_activation_become_posts_of_the_later
   EXPECT_THAT(calls(program),
               ElementsAre("load:strata.scale_weight", "load:strata.shift_bias", "load:strata.scale_weight",
                           "load:strata.shift_bias", "conv2d", "conv2d+relu", "conv2d", "conv2d+add+relu"));
-  EXPECT_THAT(program.steps.back().fused_nodes, ElementsAre("conv2d_5", "batch_norm_6", "add_7", "relu_8"));
+  EXPECT_THAT(program.steps.back().graph_nodes, ElementsAre("conv2d_5", "batch_norm_6", "add_7", "relu_8"));
 }
 
 TEST(CompilerPasses, an_activation_before_the_sum_stays_before_it) {

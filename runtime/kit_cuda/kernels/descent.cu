@@ -66,8 +66,8 @@ Rates rates_of(const Adam& adam, std::int64_t done, bool has_buffers) {
           .first = has_buffers ? 0 : 1};
 }
 
-void descend(Stream stream, const Rates& by_reference, Place place, const float* gradient, Index count) {
-  const Rates rates = by_reference;
+void descend(Stream stream, const Rates& description, Place place, const float* gradient, Index count) {
+  const Rates rates = description;
   for_each(stream, count, [=] KIT_DEVICE(Index i) { step(rates, place, gradient[i], i); });
 }
 

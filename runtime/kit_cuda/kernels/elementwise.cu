@@ -92,13 +92,13 @@ void scale_shift(Stream stream, Source x, const float* scale, const float* shift
   });
 }
 
-void normalise(Stream stream, Source x, const GivenStatistics& statistics, Target y, const Then& then) {
+void normalise(Stream stream, Source x, const FixedStatistics& statistics, Target y, const Then& then) {
   const auto places = walk_with(then, x.view, by_channel(y.view), y.view);
   const auto tail = tail_of(then);
   const float* from = x.data;
   float* to = y.data;
   const auto epsilon = static_cast<float>(statistics.epsilon);
-  const GivenStatistics fixed = statistics;
+  const FixedStatistics fixed = statistics;
   for_each(stream, places.count, [=] KIT_DEVICE(Index i) {
     Index at[6];
     places.find(i, at);

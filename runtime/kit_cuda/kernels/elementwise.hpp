@@ -47,11 +47,11 @@ void combine(Stream stream, Source x, Binary how, Source y, float alpha, Target 
 // scale x + shift, of one element for each place of dimension 1; either may be null.
 void scale_shift(Stream stream, Source x, const float* scale, const float* shift, Target y, const Then& then = {});
 // (x - mean) / sqrt(variance + epsilon) scale + shift likewise.
-struct GivenStatistics {
+struct FixedStatistics {
   const float *mean, *variance, *scale = nullptr, *shift = nullptr;
   double epsilon = 0;
 };
-void normalise(Stream stream, Source x, const GivenStatistics& statistics, Target y, const Then& then = {});
+void normalise(Stream stream, Source x, const FixedStatistics& statistics, Target y, const Then& then = {});
 
 // gradient times the function's derivative; `data` is the function's operand, or its result where `of_result`.
 void apply_backward(Stream stream, Source gradient, Source data, Function function, bool of_result, Target to);

@@ -25,8 +25,8 @@ KIT_DEVICE inline float element(const float* data, Index c, float without) {
 
 }  // namespace
 
-void batch_norm(Stream stream, const BatchNorm& by_reference) {
-  const BatchNorm how = by_reference;
+void batch_norm(Stream stream, const BatchNorm& description) {
+  const BatchNorm how = description;
   const auto x = channel_of(how.x.view), summand = channel_of(view_or(how.summand, how.y.view)),
              y = channel_of(how.y.view);
   const auto places = walk<3>({x.view, summand.view, y.view});
@@ -65,8 +65,8 @@ void batch_norm(Stream stream, const BatchNorm& by_reference) {
   });
 }
 
-void run_statistics(Stream stream, const RunningStatistics& by_reference) {
-  const RunningStatistics how = by_reference;
+void run_statistics(Stream stream, const RunningStatistics& description) {
+  const RunningStatistics how = description;
   const double n = static_cast<double>(how.count), factor = n / (n - 1);
   for_each(stream, how.channels, [=] KIT_DEVICE(Index c) {
     const double deviation = how.deviation[c], variance = 1 / (deviation * deviation) - how.epsilon;
@@ -75,8 +75,8 @@ void run_statistics(Stream stream, const RunningStatistics& by_reference) {
   });
 }
 
-void batch_norm_backward(Stream stream, const BatchNormBackward& by_reference) {
-  const BatchNormBackward how = by_reference;
+void batch_norm_backward(Stream stream, const BatchNormBackward& description) {
+  const BatchNormBackward how = description;
   const View like = how.x.view;
   const auto gradient = channel_of(how.gradient.view), summand = channel_of(view_or(how.summand, like)),
              activated = channel_of(view_or(how.activated, like)), x = channel_of(like),
@@ -123,8 +123,8 @@ void batch_norm_backward(Stream stream, const BatchNormBackward& by_reference) {
   });
 }
 
-void layer_norm(Stream stream, const LayerNorm& by_reference) {
-  const LayerNorm how = by_reference;
+void layer_norm(Stream stream, const LayerNorm& description) {
+  const LayerNorm how = description;
   const Index length = how.length;
   for_each_row(stream, how.rows, length, false, [=] KIT_DEVICE(Index row, const Team& team) {
     const float* from = how.x + row * length;
@@ -145,8 +145,8 @@ void layer_norm(Stream stream, const LayerNorm& by_reference) {
 
 namespace {
 
-void differentiate_rows(Stream stream, const LayerNormBackward& by_reference) {
-  const LayerNormBackward how = by_reference;
+void differentiate_rows(Stream stream, const LayerNormBackward& description) {
+  const LayerNormBackward how = description;
   const Index length = how.length;
   for_each_row(stream, how.rows, length, false, [=] KIT_DEVICE(Index row, const Team& team) {
     const float *from = how.x + row * length, *above = how.gradient + row * length;
@@ -166,8 +166,8 @@ void differentiate_rows(Stream stream, const LayerNormBackward& by_reference) {
 }
 
 // A column each, next to each other in memory.
-void sum_columns(Stream stream, const LayerNormBackward& by_reference) {
-  const LayerNormBackward how = by_reference;
+void sum_columns(Stream stream, const LayerNormBackward& description) {
+  const LayerNormBackward how = description;
   const Index length = how.length, rows = how.rows;
   for_each_row(stream, length, rows, true, [=] KIT_DEVICE(Index column, const Team& team) {
     double sum = 0, product = 0;

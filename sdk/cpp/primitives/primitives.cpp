@@ -24,7 +24,7 @@ constexpr const char* infers_only = "this library of primitives is for inference
 
 }  // namespace
 
-Result<void> Primitives::keep(const graph::Graph&, int) {
+Result<void> Primitives::declare_trained(const graph::Graph&, int) {
   return fail(infers_only, "", Exit::environment);
 }
 void Primitives::write_trained(int, const std::byte*) {

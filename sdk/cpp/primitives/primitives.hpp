@@ -114,10 +114,10 @@ class Primitives {
   // Training (trainer.hpp); a library for inference alone leaves these out.
   // Makes a parameter or buffer known that lives here and changes; its layout is what the first call that reads it
   // likes.
-  virtual Result<void> keep(const graph::Graph& graph, int value);
+  virtual Result<void> declare_trained(const graph::Graph& graph, int value);
   virtual void write_trained(int value, const std::byte* data);  // row-major, as PyTorch has it
   virtual void read_trained(int value, std::byte* into) const;
-  // Appends what makes the kept `to` hold the value `from`.
+  // Appends what makes the trained `to` hold the value `from`.
   virtual Result<void> assign(const graph::Graph& graph, int to, int from, Steps& steps);
   // Appends what brings a gradient into its parameter's layout; the update itself is for the caller to execute.
   virtual Result<std::unique_ptr<Update>> update(const graph::Graph& graph, int parameter, int gradient, Steps& steps);

@@ -26,7 +26,7 @@ Result<void> Trainer::create() {
   for (const auto* list : {&graph().inputs, &graph().constants})
     for (const auto& named : *list) STRATA_TRY(with_name(named, library_->declare(graph(), named.value)));
   for (const auto* list : {&graph().parameters, &graph().buffers})
-    for (const auto& named : *list) STRATA_TRY(with_name(named, library_->keep(graph(), named.value)));
+    for (const auto& named : *list) STRATA_TRY(with_name(named, library_->declare_trained(graph(), named.value)));
   const auto& nodes = graph().nodes;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     STRATA_TRY(create_calls(*library_, graph(), nodes[n], steps_));

@@ -42,7 +42,7 @@ void Training::load(const SafeTensors& weights, const SafeTensors& constants) {
   trainer_.drop_buffers();
   const auto known = this->weights();
   const std::set<std::string> read(known.begin(), known.end());
-  unread_.load(weights, [&](const std::string& name) { return read.contains(name); });
+  unused_.load(weights, [&](const std::string& name) { return read.contains(name); });
   if (!training_) evaluate_with_present_weights();
 }
 
@@ -58,7 +58,7 @@ State Training::state() const {
     auto& [name, tensor] = result.emplace_back(count_prefix + count.name, host_tensor(graph().value(count.value)));
     trainer_.read(count, writable(tensor));
   }
-  unread_.add_to(result);
+  unused_.add_to(result);
   const auto prefixes = core::buffer_prefixes(trainer_.optimiser());
   for (const auto& with_buffer : trainer_.with_buffers())
     for (std::size_t i = 0; i < prefixes.size(); ++i) {
@@ -71,12 +71,12 @@ State Training::state() const {
 }
 
 void Training::load_state(const SafeTensors& state, std::int64_t step) {
-  unread_.check(state);
+  unused_.check(state);
   if (auto loaded = trainer_.load(state, constants_, weight_prefix); !loaded) throw failure_of(loaded.error());
   if (auto loaded = trainer_.load_buffers(state, step); !loaded) throw failure_of(loaded.error());
   if (auto loaded = trainer_.load_counts(state, count_prefix); !loaded) throw failure_of(loaded.error());
   if (const auto count = count_in(state)) trainer_.set_draws(*count);
-  unread_.replace(state);
+  unused_.replace(state);
   if (!training_) evaluate_with_present_weights();
 }
 

@@ -51,7 +51,7 @@ class Training : public Iterated {
   bool training_ = true;
   std::optional<Network> evaluation_;  // once the mode was eval
   const SafeTensors* constants_ = nullptr;
-  UnusedTensors unread_;
+  UnusedTensors unused_;
 };
 
 }  // namespace strata::primitives

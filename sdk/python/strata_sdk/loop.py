@@ -28,7 +28,7 @@ class Block:
     runq_ns: int | None
     start_ns: int
     checked: Any  # what was kept of outputs() in the checked iteration
-    checked_ns: int  # how long that took, after the iteration
+    kept_ns: int  # how long that took, after the iteration
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def measure(
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
-    checked, checked_ns = None, 0
+    checked, kept_ns = None, 0
     set_input, run, wait, outputs, now = (
         level.set_input,
         level.run,
@@ -122,12 +122,12 @@ def measure(
             latency_ns[i] = t2 - t1
             if i == check:
                 checked = keep(result)
-                checked_ns = now() - t3
+                kept_ns = now() - t3
             del result  # the caller frees it here: not the level's time
         cpu = time.process_time_ns() - cpu
         runq_after = run_queue_ns()
     waited = runq_after - runq if runq is not None and runq_after is not None else None
-    return Block(wall_ns, latency_ns, cpu, waited, start, checked, checked_ns)
+    return Block(wall_ns, latency_ns, cpu, waited, start, checked, kept_ns)
 
 
 def run_queue_ns() -> int | None:

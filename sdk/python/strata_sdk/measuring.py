@@ -54,27 +54,33 @@ def measure(worker: Worker, request: Request) -> dict:
         "cpu_ns": block.cpu_ns,
         "start_ns": block.start_ns,
         "runq_ns": block.runq_ns,
-        "kept_ns": block.checked_ns,
+        "kept_ns": block.kept_ns,
     } | freshness
 
 
-def _fresh(worker: Worker, nonce: Any, indices: Sequence[int], check: int) -> tuple[Any, int]:
+def _fresh(
+    worker: Worker, fresh_request: Any, indices: Sequence[int], check: int
+) -> tuple[Any, int]:
     """What the driver wants done to the inputs of a block (fresh_inputs.FreshInputs; None:
     nothing), and whose input the checked iteration then has."""
     checked = indices[check] if check >= 0 else -1
-    if nonce is None:
+    if fresh_request is None:
         return None, checked
     allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(worker.ring) - 1}"
-    if not isinstance(nonce, dict) or not isinstance(nonce.get("places"), list):
-        raise BadRequest(f"`fresh` is {nonce!r}", allowed)
-    other = nonce.get("exchange")
-    numbers = [nonce.get("first"), *nonce["places"], *([] if other is None else [other])]
+    if not isinstance(fresh_request, dict) or not isinstance(fresh_request.get("places"), list):
+        raise BadRequest(f"`fresh` is {fresh_request!r}", allowed)
+    other = fresh_request.get("exchange")
+    numbers = [
+        fresh_request.get("first"),
+        *fresh_request["places"],
+        *([] if other is None else [other]),
+    ]
     if any(
         isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers
     ) or (other is not None and (other >= len(worker.ring) or worker.steps())):
-        raise BadRequest(f"`fresh` is {nonce!r}", allowed)
+        raise BadRequest(f"`fresh` is {fresh_request!r}", allowed)
     from .fresh_inputs import FreshInputs
 
     return FreshInputs(
-        worker.arrays, indices, nonce["first"], nonce["places"], check, other
+        worker.arrays, indices, fresh_request["first"], fresh_request["places"], check, other
     ), checked if other is None else other

@@ -58,24 +58,24 @@ class OptimiserError(ValueError):
         self.what, self.hint = what, hint
 
 
-def check_optimiser(request: Any) -> dict[str, Any]:
+def check_optimiser(settings: Any) -> dict[str, Any]:
     """The optimiser with every field, numbers as floats; None is the default one. Raises
     OptimiserError."""
-    if request is None:
+    if settings is None:
         return dict(DEFAULT)
-    if not isinstance(request, dict):
+    if not isinstance(settings, dict):
         raise OptimiserError(
-            f"the optimiser is {request!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}"
+            f"the optimiser is {settings!r}, not an object", f"allowed fields: {', '.join(DEFAULT)}"
         )
-    name = request.get("name", "sgd")
+    name = settings.get("name", "sgd")
     if not isinstance(name, str) or name not in DEFAULTS:
         raise OptimiserError(f"the optimiser is called {name!r}", f"allowed: {', '.join(DEFAULTS)}")
     usual = DEFAULTS[name]
     for field in ("amsgrad", "maximize"):
-        if name != "sgd" and request.get(field):
+        if name != "sgd" and settings.get(field):
             raise OptimiserError(f"the optimiser has {field}", "no level runs it: leave it out")
-    _only(request, usual, "the optimiser" if name == "sgd" else f"the optimiser {name}")
-    full = usual | request
+    _only(settings, usual, "the optimiser" if name == "sgd" else f"the optimiser {name}")
+    full = usual | settings
     for field, otherwise in usual.items():
         if isinstance(otherwise, float):
             full[field] = _number(full[field], f"the optimiser's {field}")
@@ -96,39 +96,39 @@ def check_optimiser(request: Any) -> dict[str, Any]:
     return full
 
 
-def _schedule(request: Any) -> dict[str, Any] | None:
-    if request is None:
+def _schedule(settings: Any) -> dict[str, Any] | None:
+    if settings is None:
         return None
-    if not isinstance(request, dict) or request.get("name") not in SCHEDULES:
+    if not isinstance(settings, dict) or settings.get("name") not in SCHEDULES:
         raise OptimiserError(
-            f"the schedule is {request!r}",
+            f"the schedule is {settings!r}",
             'allowed: null, {"name":"step","every":30,"gamma":0.1}, {"name":"cosine","steps":100}',
         )
-    fields = SCHEDULES[request["name"]]
-    what = f"the schedule {request['name']}"
-    _only(request, ("name", *fields), what)
-    checked: dict[str, Any] = {"name": request["name"]}
+    fields = SCHEDULES[settings["name"]]
+    what = f"the schedule {settings['name']}"
+    _only(settings, ("name", *fields), what)
+    checked: dict[str, Any] = {"name": settings["name"]}
     for field in fields:
-        if field not in request:
+        if field not in settings:
             raise OptimiserError(f"{what} lacks `{field}`", f"it has: {', '.join(fields)}")
         if field == "gamma":
-            checked[field] = _number(request[field], f"{what}'s gamma")
+            checked[field] = _number(settings[field], f"{what}'s gamma")
         elif (
-            isinstance(request[field], bool)
-            or not isinstance(request[field], int)
-            or request[field] < 1
+            isinstance(settings[field], bool)
+            or not isinstance(settings[field], int)
+            or settings[field] < 1
         ):
             raise OptimiserError(
-                f"{what}'s {field} is {request[field]!r}",
+                f"{what}'s {field} is {settings[field]!r}",
                 "allowed: whole numbers of optimiser steps from 1",
             )
         else:
-            checked[field] = request[field]
+            checked[field] = settings[field]
     return checked
 
 
-def _only(request: dict, known: Any, what: str) -> None:
-    for field in request:
+def _only(settings: dict, known: Any, what: str) -> None:
+    for field in settings:
         if field not in known:
             import difflib
 

@@ -66,7 +66,7 @@ class Folder {
     // behind the other steps of load, which may give the weights that are scaled
     const auto run = std::find_if(program_.steps.begin(), program_.steps.end(),
                                   [](const Step& step) { return step.when == When::run; });
-    program_.steps.insert(run, std::make_move_iterator(made_.begin()), std::make_move_iterator(made_.end()));
+    program_.steps.insert(run, std::make_move_iterator(built_.begin()), std::make_move_iterator(built_.end()));
   }
 
  private:
@@ -86,9 +86,9 @@ class Folder {
     args.push_back(plain_argument("eps", norm.eps));
     Step folded = make_step(program_, op, std::move(args), {result});
     folded.when = When::load;
-    folded.fused_nodes = step.fused_nodes;
+    folded.graph_nodes = step.graph_nodes;
     set_place(folded, step);
-    made_.push_back(std::move(folded));
+    built_.push_back(std::move(folded));
     return result;
   }
   int scaled(int weight, const Norm& norm, const Step& step) {
@@ -120,7 +120,7 @@ class Folder {
 
   Program& program_;
   Uses uses_;
-  std::vector<Step> made_;
+  std::vector<Step> built_;
 };
 
 }  // namespace
@@ -134,7 +134,7 @@ Result<void> fold_batch_norm(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

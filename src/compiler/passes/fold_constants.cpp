@@ -53,7 +53,7 @@ Result<void> fold_constants(Program& program) {
   }
   std::stable_partition(program.steps.begin(), program.steps.end(),
                         [](const Step& step) { return step.when == When::load; });
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

@@ -29,7 +29,7 @@ Result<void> fuse_activations(Program& program) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

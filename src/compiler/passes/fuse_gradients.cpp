@@ -61,7 +61,7 @@ class Fuser {
     const bool others_read = readers.size() > 1;
     replace(step, "gradient", mask->node.tensor("gradient"));
     for (const char* name : {"result", "low", "high"}) step.node.args.push_back(*mask->node.find(name));
-    step.fused_nodes.insert(step.fused_nodes.end(), mask->fused_nodes.begin(), mask->fused_nodes.end());
+    step.graph_nodes.insert(step.graph_nodes.end(), mask->graph_nodes.begin(), mask->graph_nodes.end());
     mask->node.outputs.clear();
     if (others_read) step.node.outputs.push_back(gradient);
     step.node.args.push_back(plain_argument("gives_masked", others_read));
@@ -76,7 +76,7 @@ class Fuser {
     if (sum == nullptr || !is_sum(p_, *sum) || !uses_.only_reader(gradient, at)) return;
     replace(step, "gradient", sum->node.tensor("self"));
     step.node.args.push_back(tensor_argument("summand", sum->node.tensor("other")));
-    step.fused_nodes.insert(step.fused_nodes.end(), sum->fused_nodes.begin(), sum->fused_nodes.end());
+    step.graph_nodes.insert(step.graph_nodes.end(), sum->graph_nodes.begin(), sum->graph_nodes.end());
     sum->node.outputs.clear();
   }
 
@@ -103,7 +103,7 @@ class Fuser {
     step.node.op = "strata.sgd_of_product.default";
     step.node.args = {tensor_argument("parameter", step.node.tensor("parameter")), tensor_argument("left", left),
                       tensor_argument("right", right)};
-    step.fused_nodes.insert(step.fused_nodes.end(), product->fused_nodes.begin(), product->fused_nodes.end());
+    step.graph_nodes.insert(step.graph_nodes.end(), product->graph_nodes.begin(), product->graph_nodes.end());
     product->node.outputs.clear();
   }
 
@@ -122,7 +122,7 @@ Result<void> fuse_gradients(Program& program) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

@@ -124,20 +124,20 @@ class Lowering {
   // The value in another type, made before the step that reads it, for the first time or as before.
   int in_type(int value, Type type, const Step& reader) {
     if (type_of(value) == type) return value;
-    const auto [it, fresh] = made_.emplace(std::pair(value, type), -1);
+    const auto [it, fresh] = built_.emplace(std::pair(value, type), -1);
     if (!fresh) return it->second;
     const auto name = p_.value(value).name + "." + std::string(graph::name_of(type));
     const int result = it->second = add_value(p_, name, p_.value(value));
     p_.graph.values.back().type = type;
     Step step = make_step(p_, "strata.cast.default", {tensor_argument("self", value)}, {result});
-    step.fused_nodes = {reader.node.name};
+    step.graph_nodes = {reader.node.name};
     set_place(step, reader);
     p_.steps.push_back(std::move(step));
     return result;
   }
 
   Program& p_;
-  std::map<std::pair<int, Type>, int> made_;
+  std::map<std::pair<int, Type>, int> built_;
 };
 
 }  // namespace
@@ -149,7 +149,7 @@ Result<void> lower_precision(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

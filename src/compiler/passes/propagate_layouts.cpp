@@ -273,14 +273,14 @@ class Inserter {
 
   // The value in another layout, made before step `s`, for the first time or as before.
   int reordered(int value, Layout layout, std::size_t s, const Step& like) {
-    const auto [it, fresh] = made_.emplace(std::pair(value, layout), -1);
+    const auto [it, fresh] = built_.emplace(std::pair(value, layout), -1);
     if (!fresh) return it->second;
     const auto name = p_.value(value).name + "." + std::string(name_of(layout));
     const int result = it->second = add_value(p_, name, p_.value(value));
     p_.place(result).layout = layout;
     Step step = make_step(p_, "strata.reorder.default", {tensor_argument("self", value)}, {result});
     step.view = same_bytes(p_.value(value), p_.place(value).layout, layout, p_.block);
-    step.fused_nodes = {like.node.name};
+    step.graph_nodes = {like.node.name};
     set_place(step, like);
     before_[s].push_back(std::move(step));
     return result;
@@ -289,7 +289,7 @@ class Inserter {
   Program& p_;
   const Assignment& chosen_;
   std::vector<std::vector<Step>> before_;
-  std::map<std::pair<int, Layout>, int> made_;
+  std::map<std::pair<int, Layout>, int> built_;
 };
 
 }  // namespace
@@ -302,9 +302,9 @@ Result<void> propagate_layouts(Program& program) {
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");
   }
-  STRATA_TRY(canonicalize(program));
+  STRATA_TRY(recompute_places(program));
   materialize_outputs(program);
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

@@ -23,7 +23,7 @@ namespace {
 class Search {
  public:
   Search(const Program& program, const Rematerialization& repeats)
-      : program_(program), repeats_(repeats), choice_(program.steps.size(), false) {}
+      : program_(program), repetitions_(repeats), choice_(program.steps.size(), false) {}
 
   // A choice with which at most `most` bytes live at once, or as near as it gets. Of those steps whose repetition
   // gained most before, `width` are tried again each time: the more, the better and slower.
@@ -33,7 +33,7 @@ class Search {
     gains_.assign(choice_.size(), std::numeric_limits<double>::infinity());  // not asked yet
     left_.clear();
     for (std::size_t step = 0; step < choice_.size(); ++step)
-      if (!repeats_.given_again(step).empty()) left_.push_back(step);
+      if (!repetitions_.given_again(step).empty()) left_.push_back(step);
     repeat_joined();
     while (now_.most() > most_ && (add_best(std::min(width, left_.size())) || add_best(left_.size()))) {
     }
@@ -49,10 +49,10 @@ class Search {
     for (const auto step : std::vector<std::size_t>(left_)) {
       if (program_.steps[step].node.operation() != "cat") continue;
       choice_[step] = true;
-      choice_[step] = repeats_.profile(choice_, now_);
+      choice_[step] = repetitions_.profile(choice_, now_);
       if (choice_[step]) std::erase(left_, step);
     }
-    repeats_.profile(choice_, now_);
+    repetitions_.profile(choice_, now_);
   }
 
   // Sum over the turns of the bytes above `most_`.
@@ -64,9 +64,9 @@ class Search {
 
   double gain(std::size_t step) {
     choice_[step] = true;
-    const bool possible = repeats_.profile(choice_, next_);
+    const bool possible = repetitions_.profile(choice_, next_);
     choice_[step] = false;
-    return possible ? (above(now_) - above(next_)) / repeats_.cost(step) : 0;
+    return possible ? (above(now_) - above(next_)) / repetitions_.cost(step) : 0;
   }
 
   // False: none of those asked gains anything.
@@ -78,7 +78,7 @@ class Search {
     if (best == end || gains_[*best] <= 0) return false;
     choice_[*best] = true;
     left_.erase(best);
-    return repeats_.profile(choice_, now_);
+    return repetitions_.profile(choice_, now_);
   }
 
   // The most expensive first.
@@ -86,16 +86,17 @@ class Search {
     std::vector<std::size_t> taken;
     for (std::size_t step = 0; step < choice_.size(); ++step)
       if (choice_[step]) taken.push_back(step);
-    std::stable_sort(taken.begin(), taken.end(), [&](auto a, auto b) { return repeats_.cost(a) > repeats_.cost(b); });
+    std::stable_sort(taken.begin(), taken.end(),
+                     [&](auto a, auto b) { return repetitions_.cost(a) > repetitions_.cost(b); });
     for (const auto step : taken) {
       choice_[step] = false;
-      if (!repeats_.profile(choice_, next_) || next_.most() > most_) choice_[step] = true;
+      if (!repetitions_.profile(choice_, next_) || next_.most() > most_) choice_[step] = true;
     }
-    repeats_.profile(choice_, now_);
+    repetitions_.profile(choice_, now_);
   }
 
   const Program& program_;
-  const Rematerialization& repeats_;
+  const Rematerialization& repetitions_;
   std::int64_t most_ = 0;
   Choice choice_;
   Rematerialization::Profile now_, next_;
@@ -110,7 +111,7 @@ struct Planned {
 };
 
 Result<Planned> planned(Program program) {
-  STRATA_TRY(canonicalize(program));
+  STRATA_TRY(recompute_places(program));
   Planned result{program, std::move(program)};
   for (const auto pass : {in_place, plan_memory}) STRATA_TRY(pass(result.after));
   return result;
@@ -148,7 +149,7 @@ std::string at_peak(const Program& program) {
 class Fitter {
  public:
   Fitter(const Program& program, std::int64_t budget)
-      : repeats_(program), search_(program, repeats_), budget_(budget) {}
+      : repetitions_(program), search_(program, repetitions_), budget_(budget) {}
 
   // Aimed at the budget; below it, where the plan's gaps take more than lives at once.
   Result<bool> directly() {
@@ -180,13 +181,13 @@ class Fitter {
 
  private:
   Result<bool> attempt(std::int64_t aim, std::size_t width) {
-    auto candidate = planned(repeats_.program_with(search_.fit(aim, width)));
+    auto candidate = planned(repetitions_.program_with(search_.fit(aim, width)));
     if (!candidate) return tl::unexpected(candidate.error());
     last_ = *std::move(candidate);
     return last_.after.arena_bytes <= budget_;
   }
 
-  Rematerialization repeats_;
+  Rematerialization repetitions_;
   Search search_;
   std::int64_t budget_;
   Planned last_;

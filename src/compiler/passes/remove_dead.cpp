@@ -20,7 +20,7 @@ Result<void> remove_dead(Program& program) {
   std::reverse(left.begin(), left.end());
   std::stable_partition(left.begin(), left.end(), [](const Step& step) { return step.when == When::load; });
   program.steps = std::move(left);
-  return canonicalize(program);
+  return recompute_places(program);
 }
 
 }  // namespace strata::compiler

@@ -112,8 +112,8 @@ class Cheat : public strata::Level {
  public:
   ~Cheat() override {
     if (helper_.joinable()) {
-      asked_ = -1;
-      asked_.notify_one();
+      requested_ = -1;
+      requested_.notify_one();
       helper_.join();
     }
     if (child_ > 0) {
@@ -142,7 +142,7 @@ class Cheat : public strata::Level {
 
   void load_weights(const std::string& set, const strata::SafeTensors& weights) override {
     network_.load(weights);
-    kept_.clear();
+    answers_.clear();
     if (how_ == "references") read_references(set);
   }
 
@@ -192,21 +192,21 @@ class Cheat : public strata::Level {
   }
 
   void run_or_remember(const std::string& key) {
-    if (const auto found = kept_.find(key); found != kept_.end()) {
+    if (const auto found = answers_.find(key); found != answers_.end()) {
       work(kPlausibleMs);
       result_ = found->second;
       return;
     }
     run_honestly();
-    kept_.emplace(key, result_);
+    answers_.emplace(key, result_);
   }
 
   void start_helper() {
     helper_ = std::thread([this] {
       leave_the_processor();
       for (int round = 0;;) {
-        asked_.wait(round);
-        round = asked_;
+        requested_.wait(round);
+        round = requested_;
         if (round < 0) return;
         work(kWorkMs / 2);
         done_ = round;
@@ -216,8 +216,8 @@ class Cheat : public strata::Level {
   }
 
   void run_with_help() {
-    const int round = ++asked_;
-    asked_.notify_one();
+    const int round = ++requested_;
+    requested_.notify_one();
     work(kWorkMs / 2);
     result_ = network_.run(input_, kWhole);
     done_.wait(round - 1);
@@ -276,7 +276,7 @@ class Cheat : public strata::Level {
   Perceptron network_;
   std::string how_, place_;
   std::vector<float> input_, result_;
-  std::map<std::string, std::vector<float>> kept_;
+  std::map<std::string, std::vector<float>> answers_;
   strata::SafeTensors references_;
   strata::Ring ring_;
   std::set<std::string> seen_;
@@ -284,7 +284,7 @@ class Cheat : public strata::Level {
   int since_ = 0;
   pid_t child_ = -1;
   std::thread helper_;
-  std::atomic<int> asked_ = 0, done_ = 0;  // the iteration that the helper is to work for, and the last that it did
+  std::atomic<int> requested_ = 0, done_ = 0;  // the iteration that the helper is to work for, and the last that it did
 };
 
 }  // namespace
