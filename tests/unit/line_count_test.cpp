@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "level/line_count.hpp"
+
 #include <gmock/gmock.h>
 
 #include <fstream>
-
-#include "level/line_count.hpp"
 
 namespace strata::level {
 namespace {
