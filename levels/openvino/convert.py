@@ -2,15 +2,13 @@
 """convert.py NETWORK.onnx NETWORK.xml [LOW HIGH]: as OpenVINO reads it; with LOW and HIGH the batch
 is open between them. Needs no PyTorch."""
 
-import os
 import sys
 
 from strata_sdk import UnsupportedError, preparing
 
 
 def convert(source: str, target: str, *bounds: str) -> None:
-    os.environ.setdefault("OPENVINO_TELEMETRY", "off")
-    import openvino
+    from without_telemetry import openvino
 
     try:
         model = openvino.convert_model(source)

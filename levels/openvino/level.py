@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import openvino as ov
+from without_telemetry import openvino as ov
 
 from strata_sdk import Job, Level, Serves, UnsupportedError
 

@@ -2,12 +2,11 @@
 #include "training.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
+#include "common/scratch_folder.hpp"
 #include "strata/bundle.hpp"
 #include "strata/drawing.hpp"
 
@@ -26,23 +25,6 @@ const TensorView* fitting(const SafeTensors& file, const std::string& name, cons
     throw Failure("failed", fmt::format("{}: '{}' is of another type or shape", file.where(), name));
   return tensor;
 }
-
-// A new file that ends with the object.
-struct TemporaryFile {
-  TemporaryFile() {
-    auto pattern = (fs::temp_directory_path() / "strata_static_XXXXXX").string();
-    const int handle = mkstemp(pattern.data());
-    if (handle < 0)
-      throw Failure("failed", fmt::format("cannot make {}", pattern), "is there space, and may you write there?");
-    close(handle);
-    path = pattern;
-  }
-  ~TemporaryFile() {
-    std::error_code error;
-    fs::remove(path, error);
-  }
-  fs::path path;
-};
 
 }  // namespace
 
@@ -196,9 +178,12 @@ void Training::evaluate_with_present_weights() {
   std::vector<std::pair<std::string, TensorView>> views;
   for (const auto& [name, tensor] : all) views.emplace_back(name, tensor.view);
   for (const auto& [name, tensor] : unused_.tensors()) views.emplace_back(name, tensor.view);
-  const TemporaryFile file;
-  if (auto done = write_safetensors(file.path, views); !done) throw Failure("failed", done.error().what);
-  evaluation_->load(file.path, constants_);
+  const ScratchFolder folder("static");
+  if (folder.path().empty())
+    throw Failure("failed", "cannot make a temporary folder for weights", "is there space, and may you write there?");
+  const auto file = folder.path() / "weights.safetensors";
+  if (auto done = write_safetensors(file, views); !done) throw Failure("failed", done.error().what);
+  evaluation_->load(file, constants_);
 }
 
 void Training::set_optimiser(const Optimiser& optimiser) {

@@ -122,7 +122,7 @@ Session::Session(const Job& job) : job_(&job) {
   for (int i = 0; i < kPlaces; ++i) places_.push_back(random.below(std::uint64_t{1} << 31));
 }
 
-Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
+Try<std::unique_ptr<Session>> Session::start(const Job& job, const std::vector<int>& cpus) {
   std::unique_ptr<Session> session(new Session(job));
   session->name_out();
   session->launch_ = job.launch;
@@ -137,6 +137,17 @@ Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<in
   session->start_up_.library_ms = std::min(total, static_cast<double>(hello.library_ns) * 1e-6);
   session->start_up_.process_ms = total - session->start_up_.library_ms;
   return session;
+}
+
+// A library may make a file in the home on its first start, beside what leads to the references, and cannot read it:
+// what is readable is settled when a process starts. The next process can.
+Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
+  auto session = start(job, cpus);
+  if (session || job.launch.hidden.empty()) return session;
+  constexpr std::string_view denied = "ermission denied";  // libraries begin it either way
+  const auto &what = session.error().what, &log = session.error().log_tail;
+  if (what.find(denied) == what.npos && log.find(denied) == log.npos) return session;
+  return start(job, cpus);
 }
 
 Try<void> Session::unload() {

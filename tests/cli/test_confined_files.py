@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs a model file is confined: the level here tries to write elsewhere. And whatever runs
-has a private folder for temporary files.
+has a private folder for temporary files, and variables that forbid libraries to report on it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def script(tmp_path_factory):
     return path
 
 
-def attempt(strata) -> None:
+def attempt(strata, act: str = ATTEMPT) -> None:
     strata.level("attempt")
     folder = strata.levels / "attempt"
     about = json.loads((folder / "level.json").read_text())
     about["start"] = [
         "/bin/sh",
         "-c",
-        ATTEMPT,
+        act,
         "{level}",
         sys.executable,
         str(FAKE),
@@ -101,3 +101,16 @@ def test_temporary_files_lie_in_a_private_folder_that_is_gone_afterwards(strata,
 def test_doctor_says_whether_model_files_are_confined(strata):
     done = strata.run("doctor", "--format", "json")
     assert "model files" in done.stdout and "checked" in done.stdout, ROOT
+
+
+@pytest.mark.parametrize(("own", "expected"), [({}, "1"), ({"DO_NOT_TRACK": "0"}, "0")])
+def test_libraries_of_a_worker_report_to_nobody_unless_the_user_lets_them(strata, own, expected):
+    attempt(strata, 'printenv ORT_DISABLE_TELEMETRY DO_NOT_TRACK >"$0/written"; exec "$@"')
+    strata.environment = {
+        name: value
+        for name, value in strata.environment.items()
+        if name not in ("ORT_DISABLE_TELEMETRY", "DO_NOT_TRACK")
+    } | own
+    compare(strata, MODEL)
+    written = (strata.levels / "attempt" / "written").read_text().split()
+    assert written == ["1", expected]

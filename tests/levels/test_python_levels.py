@@ -195,6 +195,21 @@ def test_openvino_refuses_a_variant_that_it_does_not_know(bundles, tmp_path):
     assert failure.value.code == "unsupported" and "bf16" in failure.value.hint
 
 
+@pytest.mark.parametrize("level", BAKING)
+def test_a_peer_writes_nothing_into_the_home_such_as_what_its_publisher_counts_users_by(
+    level, bundles, tmp_path
+):
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    for folder in (home, cache):
+        folder.mkdir()
+    answer = prepare(level, bundles("mnist"), cache, HOME=str(home))
+    assert answer["ok"], answer
+    with Worker(level, bundles("mnist"), cache, HOME=str(home)) as worker:
+        worker.load()
+        worker.prove([0])
+    assert [str(path.relative_to(home)) for path in home.rglob("*")] == []
+
+
 # --------------------------------------------------------------------------------- planted faults
 
 NETWORK_FAULTS = (
