@@ -65,3 +65,11 @@ build_levels() {
   say "strata: some level binaries could not be built; these levels are unavailable, the others go on."
   say "  Log: $logs/$name.log. To try again: rm -r '$folder'"
 }
+
+# level_build_of PYTHON: the folder of the programs that were built for it, PYTHON as in the name of build/setup/ready-levels-PYTHON; empty: none.
+level_build_of() {
+  local STRATA_LEVEL_BUILD=""
+  # shellcheck disable=SC1090
+  [[ ! -f $logs/ready-levels-$1 ]] || source "$logs/ready-levels-$1"
+  printf '%s' "$STRATA_LEVEL_BUILD"
+}

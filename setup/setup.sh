@@ -67,18 +67,22 @@ if [[ $need != program ]]; then
     torch_version="" overlay_missing="" torch_witness=$tools_python
     [[ -z $with_torch ]] || describe_python "$python"
   fi
-  key="$torch_version-$(printf '%s' "$python" | sha256sum | cut -c1-8)"
-  level_build="$root/build/env-${key//[^A-Za-z0-9._-]/-}"
-  drop_foreign_build "$level_build" "$root/levels"
-  if [[ -z ${own:-} ]]; then
-    overlay="$level_build/overlay"
-    set_up_overlay "$python" "$overlay"
-    [[ -n $overlay_missing ]] || overlay=""
-    # shellcheck disable=SC2154 # describe_python sets it
-    ((has_torchvision)) || say "strata: $python has no torchvision: its models are not available by name"
+  if [[ -n ${own:-} && -z $with_torch ]]; then
+    level_build=$(level_build_of "$asked") # which was built for other calls, and stays
+  else
+    key="$torch_version-$(printf '%s' "$python" | sha256sum | cut -c1-8)"
+    level_build="$root/build/env-${key//[^A-Za-z0-9._-]/-}"
+    drop_foreign_build "$level_build" "$root/levels"
+    if [[ -z ${own:-} ]]; then
+      overlay="$level_build/overlay"
+      set_up_overlay "$python" "$overlay"
+      [[ -n $overlay_missing ]] || overlay=""
+      # shellcheck disable=SC2154 # describe_python sets it
+      ((has_torchvision)) || say "strata: $python has no torchvision: its models are not available by name"
+    fi
+    ((${#programs[@]} == 0)) || set_up_cudnn_frontend
+    build_levels "$python" "$level_build" "${programs[@]}"
   fi
-  ((${#programs[@]} == 0)) || set_up_cudnn_frontend
-  build_levels "$python" "$level_build" "${programs[@]}"
 fi
 built="$built_earlier ${programs[*]}"
 [[ " $built " != *" all "* ]] || built=all

@@ -108,7 +108,7 @@ class DropoutCapture:
         found: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(groups):
             for name, steps in zip(names, zip(*(self.gradients(names) for _ in range(GROUP)))):
-                found[name].append(torch.stack(steps).var(0).sum(dtype=torch.float64).item())
+                found[name].append(_variance(torch.stack(steps)))
         return found
 
     def slopes(self, place: int, base: Mapping[str, list[float]]) -> dict[str, float]:
@@ -123,6 +123,13 @@ class DropoutCapture:
             site.give(site.p)
         means = {name: (sum(moved[name]), sum(base[name])) for name in self.names}
         return {name: math.log(a / b) / shift for name, (a, b) in means.items() if a > 0 and b > 0}
+
+
+def _variance(steps: Tensor) -> float:
+    """Along the first dimension, summed over the others; overwrites `steps`. `var(0)` takes ten
+    times as long: it goes from element to element."""
+    steps -= steps.mean(0)
+    return steps.square_().sum(dtype=torch.float64).item() / (len(steps) - 1)
 
 
 def _variation(values: list[float]) -> float:

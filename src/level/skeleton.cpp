@@ -29,9 +29,11 @@ const char* const python_json = R"text({
 )text";
 
 const char* const python_source = R"text(# SPDX-License-Identifier: Apache-2.0
-"""@ID@: say what runs the network here. The SDK owns the protocol, the timed loop and the files;
-this file only runs the network. What else a level can do (train, serve several clients, report) are
-further classes of strata_sdk to derive from."""
+"""@ID@: say what runs the network here.
+
+The SDK owns the protocol, the timed loop and the files; this file only runs the network. What else
+a level can do (train, serve several clients, report) are further classes of strata_sdk to derive
+from."""
 
 from __future__ import annotations
 
@@ -79,8 +81,9 @@ const char* const cpp_json = R"text({
 )text";
 
 const char* const cpp_source = R"text(// SPDX-License-Identifier: Apache-2.0
-// @ID@: say what runs the network here. The SDK owns main(), the protocol, the timed loop and the files. What else a
-// level can do (train, serve several clients, report) are further classes of strata/level.hpp to derive from.
+// @ID@: say what runs the network here.
+// The SDK owns main(), the protocol, the timed loop and the files. What else a level can do (train, serve several
+// clients, report) are further classes of strata/level.hpp to derive from.
 #include "strata/level.hpp"
 
 namespace {
@@ -132,8 +135,8 @@ target_link_libraries(level_@ID@ PRIVATE strata_sdk)
 
 const char* const readme = R"text(# @ID@
 
-What runs the network here, and how this level differs from the one above it (`from` and `changes` in level.json draw that edge in the ledger):
-name everything that changes, or leave both fields out.
+What runs the network here, and how this level differs from the one above it: `from` and `changes`
+in level.json draw that edge in the ledger. Name everything that changes, or leave both fields out.
 
 Defaults: threads, layout, precision, graph optimisations, and why they are fair.
 

@@ -208,7 +208,8 @@ def test_list_and_doctor_name_the_environment(tree):
         "its environment is not installed" in missing
         and "3 MB to download, 7 MB on disk" in missing
     )
-    assert "not installed; `./strata level install own`" in tree.run("list", "environments").stdout
+    listed = tree.run("list", "environments").stdout
+    assert "not installed" in listed and "`./strata level install own` installs it" in listed
     installed = tree.run("level", "install", "own", "plain")
     assert "plain: brings no environment of its own" in installed.stdout
     [name] = environments(tree)

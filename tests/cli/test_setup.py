@@ -291,6 +291,16 @@ def test_a_build_folder_of_another_place_is_made_anew(tmp_path):
 # The locks.
 
 
+def test_a_call_without_pytorch_names_what_was_built_for_the_others(tmp_path):
+    (tmp_path / "build/setup").mkdir(parents=True)
+    assert shell(tmp_path, 'level_build_of ""').stdout == ""
+    (tmp_path / "build/setup/ready-levels-").write_text(
+        "STRATA_PYTHON=python\nSTRATA_LEVEL_BUILD=/folder\\ with/programs\n"
+    )
+    asked = shell(tmp_path, 'level_build_of ""; printf "%s" " ${STRATA_LEVEL_BUILD:-}"')
+    assert asked.stdout == "/folder with/programs "
+
+
 def pins(name: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for line in (ROOT / f"requirements/{name}.txt").read_text().splitlines():

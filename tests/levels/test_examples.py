@@ -188,12 +188,12 @@ def test_arguments_after_two_dashes_reach_the_program(tmp_path):
 
 
 def test_a_new_python_level_passes_at_once(tmp_path):
-    new_level = strata("level", "new", "my_level", "--language", "python", "--into", tmp_path)
+    new_level = strata("level", "new", "new_python", "--language", "python", "--into", tmp_path)
     assert new_level.returncode == 0, new_level.stderr
-    done = strata("level", "check", tmp_path / "my_level")
+    done = strata("level", "check", tmp_path / "new_python")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert any("my_level runs no network yet" in line for line in lines(done, "skip"))
-    again = strata("level", "new", "my_level", "--language", "python", "--into", tmp_path)
+    assert any("new_python runs no network yet" in line for line in lines(done, "skip"))
+    again = strata("level", "new", "new_python", "--language", "python", "--into", tmp_path)
     assert again.returncode == 2
     assert "exists; nothing was written" in again.stderr
 
@@ -202,9 +202,9 @@ def test_a_new_python_level_passes_at_once(tmp_path):
     shutil.which("cmake") is None or shutil.which("ninja") is None, reason="no cmake or ninja here"
 )
 def test_a_new_cpp_level_passes_once_it_is_built(tmp_path):
-    new_level = strata("level", "new", "mine", "--language", "c++", "--into", tmp_path)
+    new_level = strata("level", "new", "new_cpp", "--language", "c++", "--into", tmp_path)
     assert new_level.returncode == 0, new_level.stderr
-    folder = tmp_path / "mine"
+    folder = tmp_path / "new_cpp"
     # NDEBUG as in the real flags: the suite tells a debug build apart.
     subprocess.run(
         [

@@ -114,7 +114,7 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
         ROOT / "build/release/strata",
         "level",
         "new",
-        "mine",
+        "in_this_form",
         "--language",
         language,
         "--into",
@@ -127,13 +127,16 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
         capture_output=True,
         timeout=60,
     )
+    *prose, command = (tmp_path / "in_this_form/README.md").read_text("utf-8").splitlines()
+    assert [line for line in prose if len(line) > 100] == [] and "level check" in command
     if language == "python":
         config = ["--config", ROOT / "pyproject.toml"]
         passes(
-            [PROGRAMS / "ruff", "check", *config, tmp_path / "mine"], "fix src/level/skeleton.cpp"
+            [PROGRAMS / "ruff", "check", *config, tmp_path / "in_this_form"],
+            "fix src/level/skeleton.cpp",
         )
         passes(
-            [PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "mine"],
+            [PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "in_this_form"],
             "fix src/level/skeleton.cpp",
         )
     else:
@@ -144,7 +147,7 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
                 "--dry-run",
                 "-Werror",
                 form,
-                tmp_path / "mine/level_mine.cpp",
+                tmp_path / "in_this_form/level_in_this_form.cpp",
             ],
             "fix src/level/skeleton.cpp",
         )
