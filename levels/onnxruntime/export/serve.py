@@ -4,8 +4,11 @@ model.onnx and case.json; inputs are named <entry>/<input> with entries from 0 o
 <entry>/<output>. Needs onnxruntime and numpy."""
 
 import json
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in the run that was measured
 
 import onnxruntime as ort
 from fields import check_files, check_inputs, check_outputs
