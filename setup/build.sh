@@ -66,10 +66,10 @@ build_levels() {
   say "  Log: $logs/$name.log. To try again: rm -r '$folder'"
 }
 
-# level_build_of PYTHON: the folder of the programs that were built for it, PYTHON as in the name of build/setup/ready-levels-PYTHON; empty: none.
-level_build_of() {
-  local STRATA_LEVEL_BUILD=""
-  # shellcheck disable=SC1090
-  [[ ! -f $logs/ready-levels-$1 ]] || source "$logs/ready-levels-$1"
-  printf '%s' "$STRATA_LEVEL_BUILD"
-}
+# built_for_levels: the folder of the programs that an earlier call built for strata's own environment; empty: none.
+built_for_levels() (
+  STRATA_LEVEL_BUILD=""
+  # shellcheck disable=SC1091
+  [[ ! -f $logs/ready-levels- ]] || source "$logs/ready-levels-"
+  [[ ! -d $STRATA_LEVEL_BUILD ]] || printf '%s' "$STRATA_LEVEL_BUILD"
+)

@@ -68,7 +68,7 @@ if [[ $need != program ]]; then
     [[ -z $with_torch ]] || describe_python "$python"
   fi
   if [[ -n ${own:-} && -z $with_torch ]]; then
-    level_build=$(level_build_of "$asked") # which was built for other calls, and stays
+    level_build=$(built_for_levels)
   else
     key="$torch_version-$(printf '%s' "$python" | sha256sum | cut -c1-8)"
     level_build="$root/build/env-${key//[^A-Za-z0-9._-]/-}"

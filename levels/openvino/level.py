@@ -2,14 +2,18 @@
 """openvino: the converted network, compiled by OpenVINO's CPU plugin. The artefact is <weight
 set>.xml and .bin in the cache, written by prepare.py."""
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from without_telemetry import openvino as ov
 
 from strata_sdk import Job, Level, Serves, UnsupportedError
+
+sys.modules["openvino_telemetry"] = None  # README.md, telemetry
+
+import openvino as ov  # noqa: E402
 
 _PRECISIONS = {"f32": "fp32", "bf16": "bf16", "f16": "fp16"}
 

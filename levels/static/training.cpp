@@ -180,7 +180,8 @@ void Training::evaluate_with_present_weights() {
   for (const auto& [name, tensor] : unused_.tensors()) views.emplace_back(name, tensor.view);
   const ScratchFolder folder("static");
   if (folder.path().empty())
-    throw Failure("failed", "cannot make a temporary folder for weights", "is there space, and may you write there?");
+    throw Failure("failed", fmt::format("cannot make a folder in {}", fs::temp_directory_path().string()),
+                  "is there space, and may you write there?");
   const auto file = folder.path() / "weights.safetensors";
   if (auto done = write_safetensors(file, views); !done) throw Failure("failed", done.error().what);
   evaluation_->load(file, constants_);

@@ -29,9 +29,10 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
   return strata::cli::finish(code);
 }
 
-// Libraries that report each use to their publishers do not from here: they would send names and hashes of the user's
-// network, and work beside what is measured. Who sets the variable otherwise keeps that.
-void forbid_telemetry() {
+// Asks libraries not to report each use to their publishers: they would send names and hashes of the user's network,
+// and work beside what is measured. ONNX Runtime obeys the first variable, libraries of Hugging Face the second;
+// OpenVINO obeys none (levels/openvino). A value that the user has set stays.
+void ask_for_no_telemetry() {
   for (const char* name : {"ORT_DISABLE_TELEMETRY", "DO_NOT_TRACK"}) ::setenv(name, "1", 0);
 }
 
@@ -42,7 +43,7 @@ int main(int argc, char** original) {
   // anew.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  forbid_telemetry();
+  ask_for_no_telemetry();
   auto words = strata::cli::with_current_names({original + 1, original + argc});
   std::vector<char*> current{original[0]};
   for (auto& word : words) current.push_back(word.data());

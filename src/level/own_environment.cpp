@@ -52,7 +52,7 @@ std::optional<Error> own_environment_missing(const Level& level, const Places& p
   }
   const bool stopped = there_is(folder.string() + ".part");
   return Error{stopped ? "its environment is not complete: it was stopped, or is still being installed"
-                       : "its environment is not installed (`--levels` with its name does that)",
+                       : "its environment is not installed (a run that names it with --levels installs it)",
                install, Exit::environment};
 }
 

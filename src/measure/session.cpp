@@ -93,6 +93,21 @@ namespace {
 // Folders of kernels that a level compiles as it runs; each case has its own, and a process keeps that of its first.
 constexpr const char* kKernelFolders[] = {"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"};
 
+// Runs a process of the job, and a second one if the first was refused a file. A library may create one in the home
+// when it is first imported, above the references: what is readable is settled when a process starts, so that the first
+// cannot read it and the second can.
+template <class Run>
+auto twice_if_refused_a_file(const Job& job, const Run& run) {
+  auto result = run();
+  if (result || job.launch.hidden.empty()) return result;
+  const Failure& failure = result.error();
+  constexpr std::string_view refused = "ermission denied";  // with a small or a capital letter before
+  const bool is_refused =
+      failure.what.find(refused) != std::string::npos || failure.log_tail.find(refused) != std::string::npos;
+  if (!is_refused || (failure.state != State::failed && failure.state != State::crashed)) return result;
+  return run();
+}
+
 bool has_kernels(const std::map<std::string, std::string>& env) {
   return std::any_of(std::begin(kKernelFolders), std::end(kKernelFolders), [&](const char* name) {
     const auto folder = env.find(name);
@@ -139,15 +154,8 @@ Try<std::unique_ptr<Session>> Session::start(const Job& job, const std::vector<i
   return session;
 }
 
-// A library may make a file in the home on its first start, beside what leads to the references, and cannot read it:
-// what is readable is settled when a process starts. The next process can.
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
-  auto session = start(job, cpus);
-  if (session || job.launch.hidden.empty()) return session;
-  constexpr std::string_view denied = "ermission denied";  // libraries begin it either way
-  const auto &what = session.error().what, &log = session.error().log_tail;
-  if (what.find(denied) == what.npos && log.find(denied) == log.npos) return session;
-  return start(job, cpus);
+  return twice_if_refused_a_file(job, [&] { return start(job, cpus); });
 }
 
 Try<void> Session::unload() {
@@ -403,13 +411,10 @@ Try<Profile> Session::profile(const std::vector<int>& indices) {
   return out;
 }
 
-Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
-  if (command.empty()) return 0.0;
-  const fs::path mark = job.cache / "prepared.json";
-  if (there_is(mark)) return 0.0;
-  const FileLock lock(job.cache / "lock");  // another run may be preparing the same artefact
-  if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
-  if (there_is(mark)) return 0.0;
+namespace {
+
+// Milliseconds.
+Try<double> run_prepare_command(const Job& job, const std::vector<std::string>& command) {
   worker::Launch launch = job.launch;
   launch.argv = command;
   launch.argv.insert(launch.argv.end(), {"--bundle", job.bundle->folder.string(), "--cache", job.cache.string()});
@@ -422,11 +427,7 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
         if (doing && job.progress) job.progress(*doing);
       }));
   const auto answer = worker::last_line(ran);
-  if (outside::flag_or(answer, "ok", false) && ran.exit_code == 0 && !ran.signal) {
-    const double ms = ms_since(start);
-    std::ofstream(mark) << Json{{"ms", ms}}.dump() << '\n';
-    return ms;
-  }
+  if (outside::flag_or(answer, "ok", false) && ran.exit_code == 0 && !ran.signal) return ms_since(start);
   if (const auto what = outside::text_or(answer, "what"); !what.empty() && !outside::flag_or(answer, "ok", false))
     return tl::unexpected(Failure{.state = worker::failure_state(outside::text_or(answer, "code")),
                                   .what = what,
@@ -441,6 +442,20 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
                                 .what = fmt::format("level {}: preparing its artefact {}", job.level.name(), how),
                                 .hint = fmt::format("the whole log is {}", job.launch.log_path),
                                 .log_tail = ran.log_tail});
+}
+
+}  // namespace
+
+Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
+  if (command.empty()) return 0.0;
+  const fs::path mark = job.cache / "prepared.json";
+  if (there_is(mark)) return 0.0;
+  const FileLock lock(job.cache / "lock");  // another run may be preparing the same artefact
+  if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
+  if (there_is(mark)) return 0.0;
+  const double ms = STRATA_TRY(twice_if_refused_a_file(job, [&] { return run_prepare_command(job, command); }));
+  std::ofstream(mark) << Json{{"ms", ms}}.dump() << '\n';
+  return ms;
 }
 
 }  // namespace strata::measure

@@ -94,7 +94,7 @@ struct SplitScore {
 class Session {
  public:
   // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build. One that
-  // may not read what it made itself on its first start is started a second time.
+  // was refused a file is started a second time.
   static Try<std::unique_ptr<Session>> open(const Job& job, const std::vector<int>& cpus);
 
   // load, then the ring of inputs, and of labels in mode train. What is loaded already is unloaded, or gets these

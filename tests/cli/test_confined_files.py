@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs a model file is confined: the level here tries to write elsewhere. And whatever runs
-has a private folder for temporary files, and variables that forbid libraries to report on it.
+has a private folder for temporary files, and variables that ask libraries not to report on it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def test_doctor_says_whether_model_files_are_confined(strata):
 
 
 @pytest.mark.parametrize(("own", "expected"), [({}, "1"), ({"DO_NOT_TRACK": "0"}, "0")])
-def test_libraries_of_a_worker_report_to_nobody_unless_the_user_lets_them(strata, own, expected):
+def test_a_worker_has_variables_that_ask_for_no_telemetry_and_those_that_the_user_set(
+    strata, own, expected
+):
     attempt(strata, 'printenv ORT_DISABLE_TELEMETRY DO_NOT_TRACK >"$0/written"; exec "$@"')
     strata.environment = {
         name: value

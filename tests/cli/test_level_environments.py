@@ -205,7 +205,7 @@ def test_list_and_doctor_name_the_environment(tree):
     )
     missing = tree.run("doctor").stdout
     assert (
-        "its environment is not installed" in missing
+        "not installed (a run that names it with --levels installs it)" in missing
         and "3 MB to download, 7 MB on disk" in missing
     )
     listed = tree.run("list", "environments").stdout

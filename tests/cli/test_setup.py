@@ -279,6 +279,16 @@ def test_a_level_that_was_left_out_is_built_once_its_library_is_there(tmp_path):
     assert (folder / "level_x").exists()
 
 
+def test_programs_that_an_earlier_call_built_are_found_while_they_are_there(tmp_path):
+    (tmp_path / "build/setup").mkdir(parents=True)
+    assert shell(tmp_path, "built_for_levels").stdout == ""
+    folder = tmp_path / "folder with" / "programs"
+    (tmp_path / "build/setup/ready-levels-").write_text(f"STRATA_LEVEL_BUILD='{folder}'\n")
+    assert shell(tmp_path, "built_for_levels").stdout == ""
+    folder.mkdir(parents=True)
+    assert shell(tmp_path, "built_for_levels").stdout == str(folder)
+
+
 def test_a_build_folder_of_another_place_is_made_anew(tmp_path):
     (tmp_path / "build/x").mkdir(parents=True)
     (tmp_path / "build/x/CMakeCache.txt").write_text(
@@ -289,16 +299,6 @@ def test_a_build_folder_of_another_place_is_made_anew(tmp_path):
 
 
 # The locks.
-
-
-def test_a_call_without_pytorch_names_what_was_built_for_the_others(tmp_path):
-    (tmp_path / "build/setup").mkdir(parents=True)
-    assert shell(tmp_path, 'level_build_of ""').stdout == ""
-    (tmp_path / "build/setup/ready-levels-").write_text(
-        "STRATA_PYTHON=python\nSTRATA_LEVEL_BUILD=/folder\\ with/programs\n"
-    )
-    asked = shell(tmp_path, 'level_build_of ""; printf "%s" " ${STRATA_LEVEL_BUILD:-}"')
-    assert asked.stdout == "/folder with/programs "
 
 
 def pins(name: str) -> dict[str, set[str]]:

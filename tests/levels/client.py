@@ -68,6 +68,7 @@ def environment(
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "PYTHONPATH": str(ROOT / "sdk" / "python"),
+        "PYTHONSAFEPATH": "1",
         "ORT_DISABLE_TELEMETRY": "1",
         "DO_NOT_TRACK": "1",
         "OMP_WAIT_POLICY": "PASSIVE",

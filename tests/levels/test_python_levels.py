@@ -196,15 +196,15 @@ def test_openvino_refuses_a_variant_that_it_does_not_know(bundles, tmp_path):
 
 
 @pytest.mark.parametrize("level", BAKING)
-def test_a_peer_writes_nothing_into_the_home_such_as_what_its_publisher_counts_users_by(
-    level, bundles, tmp_path
-):
+def test_a_peer_writes_nothing_into_the_home(level, bundles, tmp_path):
     home, cache = tmp_path / "home", tmp_path / "cache"
     for folder in (home, cache):
         folder.mkdir()
-    answer = prepare(level, bundles("mnist"), cache, HOME=str(home))
+    # some report to their publishers in no CI
+    where = {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "CI": "", "TF_BUILD": ""}
+    answer = prepare(level, bundles("mnist"), cache, **where)
     assert answer["ok"], answer
-    with Worker(level, bundles("mnist"), cache, HOME=str(home)) as worker:
+    with Worker(level, bundles("mnist"), cache, **where) as worker:
         worker.load()
         worker.prove([0])
     assert [str(path.relative_to(home)) for path in home.rglob("*")] == []

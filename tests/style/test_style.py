@@ -110,11 +110,12 @@ def test_shell_scripts_pass_shellcheck():
 
 @pytest.mark.parametrize("language", ["python", "c++"])
 def test_a_new_level_is_written_in_this_form(language, tmp_path):
+    name = "level_with_the_longest_name_that_is_good"
     built = [
         ROOT / "build/release/strata",
         "level",
         "new",
-        "in_this_form",
+        name,
         "--language",
         language,
         "--into",
@@ -127,16 +128,16 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
         capture_output=True,
         timeout=60,
     )
-    *prose, command = (tmp_path / "in_this_form/README.md").read_text("utf-8").splitlines()
+    *prose, command = (tmp_path / name / "README.md").read_text("utf-8").splitlines()
     assert [line for line in prose if len(line) > 100] == [] and "level check" in command
     if language == "python":
         config = ["--config", ROOT / "pyproject.toml"]
         passes(
-            [PROGRAMS / "ruff", "check", *config, tmp_path / "in_this_form"],
+            [PROGRAMS / "ruff", "check", *config, tmp_path / name],
             "fix src/level/skeleton.cpp",
         )
         passes(
-            [PROGRAMS / "ruff", "format", "--check", *config, tmp_path / "in_this_form"],
+            [PROGRAMS / "ruff", "format", "--check", *config, tmp_path / name],
             "fix src/level/skeleton.cpp",
         )
     else:
@@ -147,7 +148,7 @@ def test_a_new_level_is_written_in_this_form(language, tmp_path):
                 "--dry-run",
                 "-Werror",
                 form,
-                tmp_path / "in_this_form/level_in_this_form.cpp",
+                tmp_path / name / f"level_{name}.cpp",
             ],
             "fix src/level/skeleton.cpp",
         )

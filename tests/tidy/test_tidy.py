@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over the sources of the program, with the checks of .clang-tidy: as they are compiled,
-several files of a folder at once. Some four minutes of two cores."""
+several files of a folder at once. Minutes of two cores."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/fill_in.hpp"
+#include "common/scratch_folder.hpp"
 
 namespace strata::escape {
 namespace {
@@ -107,13 +108,13 @@ TEST(Escape, markdown_has_no_markup_of_the_text) {
 }
 
 TEST(Escape, an_argument_of_cmake_holds_the_same_bytes_and_runs_nothing) {
+  if (std::system("cmake --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no cmake here";
+  const ScratchFolder folder("escape");
+  const auto script = (folder.path() / "write.cmake").string(), written = (folder.path() / "out").string();
   for (const auto& text : hostile) {
-    const auto folder = testing::TempDir() + "/strata_escape";
-    std::ofstream(folder + ".cmake") << "file(WRITE " << cmake_string(folder + ".out") << " " << cmake_string(text)
-                                     << ")\n";
-    if (std::system("cmake --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no cmake here";
-    ASSERT_EQ(std::system(("cmake -P '" + folder + ".cmake'").c_str()), 0) << text;
-    std::ifstream in(folder + ".out", std::ios::binary);
+    std::ofstream(script) << "file(WRITE " << cmake_string(written) << " " << cmake_string(text) << ")\n";
+    ASSERT_EQ(std::system(("cmake -P '" + script + "'").c_str()), 0) << text;
+    std::ifstream in(written, std::ios::binary);
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), text);
   }
 }

@@ -5,14 +5,16 @@
 
 #include <fstream>
 
+#include "common/scratch_folder.hpp"
+
 namespace strata::level {
 namespace {
 
 namespace fs = std::filesystem;
 
 struct Lines : testing::Test {
-  fs::path folder = fs::path(testing::TempDir()) / "lines";
-  void SetUp() override { fs::create_directories(folder); }
+  const ScratchFolder scratch{"lines"};
+  const fs::path folder = scratch.path();
   std::optional<int> of(const std::string& name, const std::string& text) {
     std::ofstream(folder / name) << text;
     return code_lines(folder / name);
