@@ -54,9 +54,9 @@ def test_the_program_needs_onednn_and_nothing_of_python_or_pytorch(program):
     libraries = subprocess.run(
         ["ldd", program / "build" / "network"], capture_output=True, text=True, check=True
     ).stdout
-    assert "libdnnl" in libraries and not any(
-        word in libraries for word in ("torch", "python", "strata", "not found")
-    )
+    names = [line.split()[0] for line in libraries.splitlines()]  # folders may be called anything
+    assert any("libdnnl" in name for name in names) and "not found" not in libraries, libraries
+    assert not [name for name in names for word in ("torch", "python", "strata") if word in name]
 
 
 def test_classifies_a_photograph_and_refuses_what_is_none(program):
