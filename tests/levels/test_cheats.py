@@ -103,18 +103,18 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        ("later", "the work is put off"),
-        ("clock", "by the driver's clock"),
-        ("checked", "the iteration whose result is checked takes"),
+        # beside other programs the driver's clock may show it before enough results were kept
+        ("later", ("the work is put off", "by the driver's clock")),
+        ("clock", ("by the driver's clock",)),
+        ("checked", ("the iteration whose result is checked takes",)),
     ],
 )
 def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words):
     row = row_of(rows, cheat)
     if cheat == "clock":
         need_a_processor(rows["default"])
-    assert (
-        row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None
-    ), (row["state"], row["reason"])
+    assert row["state"] == "mistrusted" and row["end_to_end_ms"] is None, row["reason"]
+    assert any(word in row["reason"] for word in words), row["reason"]
 
 
 def test_the_references_are_out_of_sight(rows):
