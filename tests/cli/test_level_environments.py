@@ -208,8 +208,10 @@ def test_list_and_doctor_name_the_environment(tree):
         "not installed (a run that names it with --levels installs it)" in missing
         and "3 MB to download, 7 MB on disk" in missing
     )
-    listed = tree.run("list", "environments").stdout
-    assert "not installed" in listed and "`./strata level install own` installs it" in listed
+    assert (
+        "not installed (a run that names it with --levels installs it); `./strata level install own`"
+        in tree.run("list", "environments").stdout
+    )
     installed = tree.run("level", "install", "own", "plain")
     assert "plain: brings no environment of its own" in installed.stdout
     [name] = environments(tree)

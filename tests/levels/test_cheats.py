@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from client import ROOT, compare_all
 
+pytestmark = pytest.mark.alone  # what is said of a level follows from times
+
 LEVELS = Path(__file__).resolve().parent / "cheats"
 MODEL = f"{ROOT / 'examples/tiny_mlp.py'}:build"
 WORK_MS = 0.8  # of processor time, which honest work takes
@@ -103,18 +105,18 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        # beside other programs the driver's clock may show it before enough results were kept
-        ("later", ("the work is put off", "by the driver's clock")),
-        ("clock", ("by the driver's clock",)),
-        ("checked", ("the iteration whose result is checked takes",)),
+        ("later", "the work is put off"),
+        ("clock", "by the driver's clock"),
+        ("checked", "the iteration whose result is checked takes"),
     ],
 )
 def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words):
     row = row_of(rows, cheat)
     if cheat == "clock":
         need_a_processor(rows["default"])
-    assert row["state"] == "mistrusted" and row["end_to_end_ms"] is None, row["reason"]
-    assert any(word in row["reason"] for word in words), row["reason"]
+    assert (
+        row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None
+    ), (row["state"], row["reason"])
 
 
 def test_the_references_are_out_of_sight(rows):
@@ -139,7 +141,6 @@ def test_references_that_are_shown_serve_a_cheat_and_the_certificate_says_that_t
     assert line["result"] == "not_checked" and "STRATA_SHOW_REFERENCES is set" in line["detail"]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("language", ["c++", "python"])
 def test_threads_and_processes_that_work_beside_the_cases_one_thread_are_mistrusted(
     tmp_path, language
