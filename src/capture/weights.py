@@ -259,7 +259,7 @@ def draw_parameters(module: nn.Module, generator: torch.Generator) -> None:
 def _draw(
     name: str, parameter: Tensor, of_norm: bool, of_product: bool, generator: torch.Generator
 ) -> None:
-    drawn = away(parameter.shape, 0.1, 0.5, generator).to(parameter.dtype)
+    drawn = away(parameter.shape, 0.1, 0.5, generator).to(parameter)
     if "bias" in name and parameter.dim() == 1:
         parameter.copy_(drawn)
     elif of_norm:
@@ -273,7 +273,7 @@ def _draw(
         finite = parameter[parameter.isfinite()].double()
         spread = (finite.std().item() if finite.numel() > 1 else 0.0) or 1.0
         parameter.nan_to_num_(0.0, 0.0, 0.0)  # one NaN would leave nothing of a proof to see
-        noise = torch.randn(parameter.shape, generator=generator).to(parameter.dtype) * spread
+        noise = torch.randn(parameter.shape, generator=generator).to(parameter) * spread
         parameter.add_(noise).mul_(0.5**0.5)
 
 

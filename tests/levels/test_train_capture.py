@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from client import NO_CUDA_DEVICE
 from safetensors.torch import load_file
 from torch import nn
 
@@ -379,3 +380,17 @@ def test_a_fault_that_changes_nothing_at_batch_1_is_not_planted_there(tmp_path):
     )
     about = train_json(tmp_path / "bundle")
     assert "loss_summed" not in about["faults"] and about["weak"] == ""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(NO_CUDA_DEVICE), reason=NO_CUDA_DEVICE)
+def test_a_step_is_captured_on_a_device_as_on_a_processor(bundles, tmp_path):
+    on_processor = train_json(bundles("train_mnist"))
+    capture(
+        {"model": "mnist_convnet", "mode": "train", "batch": 4, "device": "cuda"},
+        tmp_path / "bundle",
+        lambda _text: None,
+    )
+    on_device = train_json(tmp_path / "bundle")
+    assert on_device.keys() == on_processor.keys()
+    assert max(on_device["probe1"]["envelope"]["grad"].values()) <= WIDEST
