@@ -24,6 +24,8 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         raise UnsupportedError(
             "an ONNX file holds no PyTorch module", "onnxruntime and openvino run it"
         )
+    # a trace holds whether cuDNN and cuBLAS may round to TF32, as PyTorch's default lets cuDNN
+    precision.settle(bundle["case"]["precision"])
     step = preparing.Steps()
     step("building the network")
     if bundle["case"]["mode"] == "train":

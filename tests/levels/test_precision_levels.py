@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -317,3 +318,21 @@ def test_a_level_takes_training_steps_in_amp_bf16_with_parameters_in_float32(
         assert sorted(strict.values())[len(strict) // 2] > 4, "it computes in float32"
         before, _ = state(worker)
         assert step_error(worker, before, OPTIMISER, 1, OPTIMISER["lr"]) < 1e-4
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32"])
+def test_a_trace_lets_convolutions_round_to_tf32_in_that_precision_alone(
+    precision, bundles, tmp_path
+):
+    import torch
+
+    bundle = shutil.copytree(bundles("tiny_strict"), tmp_path / "bundle")
+    about = json.loads((bundle / "bundle.json").read_text())
+    about["case"]["precision"] = precision
+    (bundle / "bundle.json").write_text(json.dumps(about))
+    assert prepare("torchscript", bundle, tmp_path) == {"ok": True}
+    graph = torch.jit.load(tmp_path / "script.pt").inlined_graph
+    permitted = [
+        list(node.inputs())[-1].toIValue() for node in graph.findAllNodes("aten::_convolution")
+    ]
+    assert permitted and set(permitted) == {precision == "tf32"}
