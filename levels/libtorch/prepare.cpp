@@ -29,10 +29,10 @@ strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache, cons
   if (std::ofstream out(source); !(out << text << std::flush))
     return strata::fail(fmt::format("cannot write {}", source.string()), "is there space?");
   strata::say_progress("compiling the program");
-  const std::string torch = STRATA_TORCH_FOLDER;
+  const auto torch = STRATA_TRY(strata::built_with("torch")), runtime = STRATA_TRY(strata::built_with("runtime"));
   return strata::generate::compile_library(
-      STRATA_COMPILER,
-      {"-std=c++20", "-O1", "-I" STRATA_RUNTIME "/libtorch", "-isystem", torch + "/include", source.string(),
+      STRATA_TRY(strata::built_with("compiler")),
+      {"-std=c++20", "-O1", "-I" + runtime + "/libtorch", "-isystem", torch + "/include", source.string(),
        torch + "/lib/libtorch_cpu.so", torch + "/lib/libc10.so", "-Wl,-rpath," + torch + "/lib"},
       cache / "compile.log", cache / "network.so");
 }

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "generate/compile_library.hpp"
+#include "strata/prepare.hpp"
 
 namespace strata::static_program {
 namespace fs = std::filesystem;
@@ -34,8 +34,8 @@ Result<fs::path> write_unit(const fs::path& folder) {
 }
 
 // What a program is linked with: the kit, compiled with the level, and the libraries that this calls.
-std::vector<std::string> linked(compiler::Target target) {
-  const std::string listed = target == compiler::Target::cuda ? STRATA_CUDA_LINKED : STRATA_CPU_LINKED;
+Result<std::vector<std::string>> linked(compiler::Target target) {
+  const auto listed = STRATA_TRY(built_with(target == compiler::Target::cuda ? "cuda_linked" : "cpu_linked"));
   std::vector<std::string> words;
   std::istringstream all(listed);
   for (std::string word; std::getline(all, word, '|');) {
@@ -45,13 +45,12 @@ std::vector<std::string> linked(compiler::Target target) {
   return words;
 }
 
-Result<void> check_toolkit(compiler::Target target) {
+Result<void> check_toolkit(compiler::Target target, const std::vector<std::string>& libraries) {
   if (target == compiler::Target::cpu) return {};
-  const std::string_view missing = STRATA_CUDA_MISSING;
-  if (!missing.empty())
-    return fail(fmt::format("no C++ compiler for CUDA, or a library of it: {}", missing), STRATA_CUDA_ADVICE,
-                Exit::environment);
-  for (const auto& word : linked(target))
+  if (const auto missing = STRATA_TRY(built_with("cuda_missing")); !missing.empty())
+    return fail(fmt::format("no C++ compiler for CUDA, or a library of it: {}", missing),
+                STRATA_TRY(built_with("cuda_advice")), Exit::environment);
+  for (const auto& word : libraries)
     if (word.ends_with(".a") && !fs::exists(word))
       return fail(fmt::format("strata's kit for CUDA is not compiled: there is no {}", word),
                   "./strata compare ... --device cuda compiles it", Exit::environment);
@@ -61,15 +60,15 @@ Result<void> check_toolkit(compiler::Target target) {
 }  // namespace
 
 Result<void> compile_program(const fs::path& folder, compiler::Target target, const fs::path& library) {
-  STRATA_TRY(check_toolkit(target));
+  const auto libraries = STRATA_TRY(linked(target));
+  STRATA_TRY(check_toolkit(target, libraries));
   const auto unit = STRATA_TRY(write_unit(folder));
   std::vector<std::string> words{
       "-std=c++20",           "-O1",        "-fopenmp", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
       "-I" + folder.string(), unit.string()};
-  const auto libraries = linked(target);
   words.insert(words.end(), libraries.begin(), libraries.end());
   words.emplace_back("-Wl,-Bsymbolic");
-  return generate::compile_library(STRATA_COMPILER, words, folder / "compile.log", library);
+  return generate::compile_library(STRATA_TRY(built_with("compiler")), words, folder / "compile.log", library);
 }
 
 }  // namespace strata::static_program

@@ -61,7 +61,7 @@ strata::Result<void> make(const strata::Result<strata::compiler::Program>& progr
   fs::remove_all(folder, error);
   strata::say_progress("writing the program");
   strata::generate::Options options;
-  options.sources = STRATA_RUNTIME;
+  options.sources = STRATA_TRY(strata::built_with("runtime"));
   options.weights_and_reference = false;
   STRATA_TRY(strata::generate::generate_into(folder, *program, bundle, options));
   strata::say_progress("compiling the program");

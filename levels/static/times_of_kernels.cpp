@@ -18,6 +18,7 @@
 #include "generate/compile_bundle.hpp"
 #include "generate/generate.hpp"
 #include "generated.hpp"
+#include "strata/prepare.hpp"
 
 namespace strata::static_program {
 namespace fs = std::filesystem;
@@ -86,7 +87,7 @@ Result<Times> timed(const fs::path& library, const fs::path& bundle, int threads
 
 Result<Times> time_of_program(const compiler::Program& program, const fs::path& bundle, const fs::path& folder) {
   generate::Options options;
-  options.sources = STRATA_RUNTIME;
+  options.sources = STRATA_TRY(built_with("runtime"));
   options.weights_and_reference = false;
   options.steps_by_node = true;
   std::error_code error;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,6 +31,16 @@ void say_progress(const std::string& what) {
   fmt::print(stderr, "{}\n", what);
   const nlohmann::json message{{"progress", what}};
   std::cout << message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+}
+
+Result<std::string> built_with(const std::string& name) {
+  std::error_code error;
+  const auto file = std::filesystem::read_symlink("/proc/self/exe", error).string() + ".built_with";
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(name + "=")) return line.substr(name.size() + 1);
+  return fail(fmt::format("{} does not say what '{}' is", file, name),
+              "it is written when the levels are built: build them again, or bring it along with the program");
 }
 
 int prepare_main(int count, char** words, const Prepare& prepare) {

@@ -19,5 +19,8 @@ using Prepare = std::function<Result<void>(const std::filesystem::path& bundle, 
 int prepare_main(int count, char** words, const Prepare& prepare);
 // What is being done: for the log, and for whoever waits.
 void say_progress(const std::string& what);
+// A value of the file `<this program>.built_with` (strata_built_with() of levels/CMakeLists.txt writes it: a line
+// `name=value` each): paths that another machine has elsewhere are no part of the program. Error: it is not there.
+Result<std::string> built_with(const std::string& name);
 
 }  // namespace strata
