@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for CUDA, compiled as loops in host memory: formulas, strides, rows and edges. Of what only a device
-// shows (launches, sums by several threads) nothing is tested here.
+// The kernels for CUDA: formulas, strides, rows and edges. In strata_unit as loops in host memory; on a device
+// (kernels_on_device, where launches and sums by several threads show) the same tests, so that all that a kernel reads
+// or writes lies on the heap (on_device.cpp).
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -138,18 +140,18 @@ TEST(KernelsForCuda, the_likelihood_is_of_the_labels_and_a_label_that_is_no_clas
   const Floats scores{-1, -2, -3, -4, -5, -6};
   const View view = plain({2, 3});
   std::vector<std::int64_t> labels{2, 0};
-  Index fault = 0;
-  float loss = 0, count = 0;
-  likelihood(nullptr, {scores.data(), view}, labels.data(), &loss, &count, &fault);
-  EXPECT_FLOAT_EQ(loss, 3.5F);
-  EXPECT_FLOAT_EQ(count, 2);
-  EXPECT_EQ(fault, 0);
+  const auto fault = std::make_unique<Index>(0);
+  Floats loss(1), count(1);
+  likelihood(nullptr, {scores.data(), view}, labels.data(), loss.data(), count.data(), fault.get());
+  EXPECT_FLOAT_EQ(loss[0], 3.5F);
+  EXPECT_FLOAT_EQ(count[0], 2);
+  EXPECT_EQ(*fault, 0);
   Floats to(6);
   likelihood_backward(nullptr, nullptr, labels.data(), {to.data(), view});
   EXPECT_EQ(to, (Floats{0, 0, -0.5F, -0.5F, 0, 0}));
   labels[1] = 3;
-  likelihood(nullptr, {scores.data(), view}, labels.data(), &loss, &count, &fault);
-  EXPECT_EQ(fault, 2);
+  likelihood(nullptr, {scores.data(), view}, labels.data(), loss.data(), count.data(), fault.get());
+  EXPECT_EQ(*fault, 2);
 }
 
 TEST(KernelsForCuda, sums_means_and_norms_are_over_any_dimensions) {
@@ -252,26 +254,26 @@ TEST(KernelsForCuda, rolls_go_round_the_end_and_rows_are_looked_up_from_either_e
   roll(nullptr, {x.data(), plain({2, 3})}, shifts, {y.data(), plain({2, 3})});
   EXPECT_EQ(y, (Floats{5, 6, 4, 2, 3, 1}));
   std::vector<std::int64_t> expected{-1, 0};
-  Index fault = 0;
-  look_up(nullptr, x.data(), 2, 3, expected.data(), 2, rows.data(), &fault);
+  const auto fault = std::make_unique<Index>(0);
+  look_up(nullptr, x.data(), 2, 3, expected.data(), 2, rows.data(), fault.get());
   EXPECT_EQ(rows, (Floats{4, 5, 6, 1, 2, 3}));
-  EXPECT_EQ(fault, 0);
+  EXPECT_EQ(*fault, 0);
   expected[1] = 2;
-  look_up(nullptr, x.data(), 2, 3, expected.data(), 2, rows.data(), &fault);
-  EXPECT_EQ(fault, 2);
+  look_up(nullptr, x.data(), 2, 3, expected.data(), 2, rows.data(), fault.get());
+  EXPECT_EQ(*fault, 2);
 }
 
 TEST(KernelsForCuda, rows_that_a_lookup_took_twice_add_up_and_one_that_it_left_is_zero) {
   const Floats g{1, 2, 3, 4, 5, 6};
   Floats table(6, 9);
   std::vector<std::int64_t> rows{2, -1, 0};
-  Index fault = 0;
-  add_rows(nullptr, g.data(), rows.data(), 3, table.data(), 3, 2, &fault);
+  const auto fault = std::make_unique<Index>(0);
+  add_rows(nullptr, g.data(), rows.data(), 3, table.data(), 3, 2, fault.get());
   EXPECT_EQ(table, (Floats{5, 6, 0, 0, 4, 6}));
-  EXPECT_EQ(fault, 0);
+  EXPECT_EQ(*fault, 0);
   rows[1] = 3;
-  add_rows(nullptr, g.data(), rows.data(), 3, table.data(), 3, 2, &fault);
-  EXPECT_EQ(fault, 2);
+  add_rows(nullptr, g.data(), rows.data(), 3, table.data(), 3, 2, fault.get());
+  EXPECT_EQ(*fault, 2);
 }
 
 TEST(KernelsForCuda, dropout_keeps_its_share_draws_anew_each_step_and_can_be_off) {
@@ -280,18 +282,18 @@ TEST(KernelsForCuda, dropout_keeps_its_share_draws_anew_each_step_and_can_be_off
   const Floats x(count, 1.0F);
   Floats y(count), g(count);
   std::vector<std::uint8_t> first(count), second(count);
-  DropoutState state;
-  const Dropout how{&state, 7, 0.25};
-  count_step(nullptr, &state);
+  const auto state = std::make_unique<DropoutState>();
+  const Dropout how{state.get(), 7, 0.25};
+  count_step(nullptr, state.get());
   dropout(nullptr, how, {x.data(), view}, {first.data(), view}, {y.data(), view});
   const double share = std::accumulate(first.begin(), first.end(), 0.0) / count;
   EXPECT_NEAR(share, 0.75, 0.01);
-  dropout_backward(nullptr, &state, {x.data(), view}, {first.data(), view}, 1 / 0.75F, {g.data(), view});
+  dropout_backward(nullptr, state.get(), {x.data(), view}, {first.data(), view}, 1 / 0.75F, {g.data(), view});
   EXPECT_EQ(g, y);
-  count_step(nullptr, &state);
+  count_step(nullptr, state.get());
   dropout(nullptr, how, {x.data(), view}, {second.data(), view}, {y.data(), view});
   EXPECT_NE(first, second);
-  state.on = 0;
+  state->on = 0;
   dropout(nullptr, how, {x.data(), view}, {second.data(), view}, {y.data(), view});
   EXPECT_EQ(y, x);
 }
@@ -299,7 +301,7 @@ TEST(KernelsForCuda, dropout_keeps_its_share_draws_anew_each_step_and_can_be_off
 TEST(KernelsForCuda, many_parameters_at_once_get_the_update_that_each_gets_alone) {
   const Sgd sgd{0.1, 0.9, 0.2, 0.01, true};
   for (const bool first : {true, false}) {
-    const Rates rates = rates_of(sgd, !first);
+    const auto rates = std::make_unique<Rates>(rates_of(sgd, !first));
     Floats w = random_floats(10000, 13), v(10000, first ? std::nanf("") : 0.5F), g = random_floats(10000, 14);
     Floats together = w, velocity = v;
     for (std::size_t i = 0; i < w.size(); ++i) {
@@ -310,8 +312,8 @@ TEST(KernelsForCuda, many_parameters_at_once_get_the_update_that_each_gets_alone
     add_pieces(pieces, {together.data(), velocity.data()}, g.data(), 10000);
     EXPECT_EQ(pieces.size(), 2U);
     Floats alone = together, own = velocity;
-    descend_all(nullptr, &rates, pieces.data(), 2);
-    descend(nullptr, rates, {alone.data(), own.data()}, g.data(), 10000);
+    descend_all(nullptr, rates.get(), pieces.data(), 2);
+    descend(nullptr, *rates, {alone.data(), own.data()}, g.data(), 10000);
     EXPECT_EQ(alone, together);
     EXPECT_EQ(own, velocity);
     expect_near(alone, w);
@@ -323,7 +325,7 @@ TEST(KernelsForCuda, adam_divides_by_the_root_of_corrected_squares_from_no_buffe
     for (const bool first : {true, false}) {
       const Adam adam{0.1, 0.8, 0.99, 1e-3, 0.05, decoupled};
       const std::int64_t done = first ? 0 : 6;
-      const Rates rates = rates_of(adam, done, !first);
+      const auto rates = std::make_unique<Rates>(rates_of(adam, done, !first));
       const Floats start = random_floats(9000, 15), g = random_floats(9000, 16);
       Floats w = start, m(9000, first ? std::nanf("") : 0.5F), v(9000, first ? std::nanf("") : 0.25F), expected = w;
       for (std::size_t i = 0; i < w.size(); ++i) {
@@ -334,7 +336,7 @@ TEST(KernelsForCuda, adam_divides_by_the_root_of_corrected_squares_from_no_buffe
       }
       std::vector<Piece> pieces;
       add_pieces(pieces, {w.data(), m.data(), v.data()}, g.data(), 9000);
-      descend_all(nullptr, &rates, pieces.data(), static_cast<Index>(pieces.size()));
+      descend_all(nullptr, rates.get(), pieces.data(), static_cast<Index>(pieces.size()));
       expect_near(w, expected);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch norm and layer norm of the kernels for CUDA, compiled as loops in host memory (kernels_test.cpp).
+// Batch norm and layer norm of the kernels for CUDA, in host memory and on a device (kernels_test.cpp).
 #include "kit_cuda/kernels/normalisation.hpp"
 
 #include <gtest/gtest.h>
