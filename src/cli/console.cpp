@@ -135,11 +135,11 @@ void ProgressLine::status(const std::string& doing, double seconds_left, std::st
 Result<fs::path> plotly_js(const Installation& place) {
   // .venv/bin/python -> .venv/lib/python3.*/site-packages/plotly/package_data/plotly.min.js
   const auto lib = fs::path(place.tools_python).parent_path().parent_path() / "lib";
+  std::vector<fs::path> packages{place.overlay};
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(lib, ec)) {
-    const auto script = entry.path() / "site-packages/plotly/package_data/plotly.min.js";
-    if (fs::exists(script, ec)) return script;
-  }
+  for (const auto& entry : fs::directory_iterator(lib, ec)) packages.push_back(entry.path() / "site-packages");
+  for (const auto& folder : packages)
+    if (const auto script = folder / "plotly/package_data/plotly.min.js"; fs::exists(script, ec)) return script;
   return fail(fmt::format("plotly is not installed below {}", lib.string()),
               "run ./strata compare or ./test once: they set it up", Exit::environment);
 }
