@@ -78,7 +78,7 @@ def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
     sanitizer = ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"]
     threads = 8 if (os.cpu_count() or 1) >= 16 else 2
     quick, compiled = (QUICK, COMPILED) if cuda else ("eager,torchscript,libtorch", "eager,compile")
-    mnist = "mnist_convnet --batch 64"
+    mnist = f"mnist_convnet --batch {8 if rehearse else 64}"
     small = f"resnet50 --batch {4 if rehearse else 32} --size {32 if rehearse else 96}"
     large = f"resnet50 --batch {2 if rehearse else 256} --size {64 if rehearse else 224}"
     single = f"resnet50 --batch 1 --size {64 if rehearse else 224}"
