@@ -10,7 +10,7 @@ answer a random wrong
 value; the comparison must end by itself with a state for its row, and the level beside it must be
 measured.
 Stores: one page of a finished store is damaged, or one cell gets a value that no column has, with
-right checksums; what
+right hashes; what
 `show`, `export-data` and `list runs` say is then refused or the same, never other numbers. Bundles:
 one file of a captured
 network is damaged; it must be noticed, and a level that answers zeros must never be measured.
@@ -149,9 +149,7 @@ def stored(store: Path) -> tuple[str, int, int]:
     """What SQLite says of the store's soundness, and how many runs and blocks it holds."""
     if not store.exists():
         return "ok", 0, 0
-    # Read only: another program that writes, if only what a killed driver left in the log, gives
-    # pages no checksums.
-    with contextlib.closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
+    with contextlib.closing(sqlite3.connect(store)) as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
         try:
             (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone()

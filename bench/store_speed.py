@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sqlite3
 import statistics
 import struct
 import subprocess
@@ -59,13 +58,8 @@ def fill(database: MadeStore, runs: int) -> list[str]:
     return ids
 
 
-def make(program: Path, path: Path, runs: int) -> list[str]:
-    MadeStore.of_older_version(path).connection.close()
-    # brings the schema up to date, and gives the pages room for their checksums
-    subprocess.run(
-        [program, "list", "runs", "--store", path], check=True, stdout=subprocess.DEVNULL
-    )
-    database = MadeStore(sqlite3.connect(path))
+def make(path: Path, runs: int) -> list[str]:
+    database = MadeStore.in_file(path)
     ids = fill(database, runs)
     database.close(path)
     return ids
@@ -92,7 +86,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = arguments.store or Path(folder) / "many.db"
         if not path.exists():
-            make(program, path, arguments.runs)
+            make(path, arguments.runs)
         names = [f"night-{n}" for n in (0, arguments.runs // 2)]
         print(
             f"{arguments.runs} runs, {path.stat().st_size / 1e6:.0f} MB; median and slowest of {REPEATS}, s"

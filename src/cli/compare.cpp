@@ -88,20 +88,15 @@ Json environments_of(const measure::Setting& setting) {
   return all;
 }
 
-// What a list of runs says of each case.
-void keep_verdicts(const Json& result, store::Store& store, const std::string& run_id) {
-  for (const auto& run_case : result["cases"])
-    if (const auto stored = store.set_verdict(run_id, report::text(run_case, "key"), report::brief_verdict(run_case));
-        !stored)
-      return;  // a list without it is no reason to end in an error
-}
-
 // The result in the wanted form on standard output; for a person also the report's place.
 int show_result(const CompareArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
   if (!run) return print_error(run.error());
   const Json result = report::view(*run);
-  keep_verdicts(result, store, setting.run_id);
+  std::map<std::string, std::string> verdicts;
+  for (const auto& run_case : result["cases"])
+    verdicts[report::text(run_case, "key")] = report::brief_verdict(run_case);
+  (void)store.set_verdicts(setting.run_id, verdicts);  // a list of runs without them is no reason to end in an error
   if (const int code = a.quiet ? 0 : print_result(result, a.format); code != 0) return code;
   const auto document = report::compare_document({result});
   return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)

@@ -51,7 +51,7 @@ int main(int argc, char** original) {
   char** argv = current.data();
   strata::cli::open_standard_streams();
   strata::install_interrupt_handler();
-  strata::store::when_waiting(strata::cli::tell);
+  strata::store::say_through(strata::cli::tell);
   CLI::App app{
       "strata: where, between Python and the hardware, do time and memory go, and what is gained by moving down a "
       "level?",

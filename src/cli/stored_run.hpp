@@ -2,6 +2,7 @@
 // A comparison's run in the store, from its first case to its end.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,5 +63,12 @@ class StoredRun {
   bool resumed_, begun_ = false, is_cut_ = false;
   double before_s_ = 0;  // that it took until it was cut off
 };
+
+// What a list of runs says of every case of a run, which have one verdict.
+inline void keep_verdict(store::Store& store, const store::Run& run, const std::string& verdict) {
+  std::map<std::string, std::string> verdicts;
+  for (const auto& run_case : run.cases) verdicts[run_case.key] = verdict;
+  (void)store.set_verdicts(run.run_id, verdicts);  // a list without them is no reason to end in an error
+}
 
 }  // namespace strata::cli

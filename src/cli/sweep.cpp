@@ -67,8 +67,7 @@ int show_sweep(const CompareArguments& a, store::Store& store, const measure::Se
   const auto run = store.load_run(setting.run_id);
   if (!run) return print_error(run.error());
   const auto document = report::sweep_document(*run);
-  for (const auto& run_case : run->cases)  // a list of runs without it is no reason to end in an error
-    (void)store.set_verdict(run->run_id, run_case.key, document.summary);
+  keep_verdict(store, *run, document.summary);
   if (const int code = a.quiet ? 0 : print_document(document, a.format); code != 0) return code;
   return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
                           : write_page(document, setting.place, a.output);

@@ -114,8 +114,7 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   if (!run) return print_error(run.error());
   const auto document = report::training_document(*run, store);
   if (!document) return print_error(document.error());
-  for (const auto& run_case : run->cases)  // a list of runs without it is no reason to end in an error
-    (void)store.set_verdict(run->run_id, run_case.key, document->summary);
+  keep_verdict(store, *run, document->summary);
   if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
   return a.common.output.empty() ? write_stored_page(*document, setting.place, store.path(), setting.run_id)
                                  : write_page(*document, setting.place, a.common.output);

@@ -6,48 +6,50 @@
 
 #include <array>
 #include <fstream>
-#include <memory>
 #include <vector>
 
+#include "common/interrupt.hpp"
+
 namespace strata {
-namespace {
 
-class Digest {
- public:
-  Digest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
-  void add(const void* data, std::size_t bytes) { EVP_DigestUpdate(context_.get(), data, bytes); }
-  std::string hex() {
-    std::array<unsigned char, 32> raw{};
-    unsigned length = 0;
-    EVP_DigestFinal_ex(context_.get(), raw.data(), &length);
-    std::string text;
-    for (const unsigned char byte : raw) text += fmt::format("{:02x}", byte);
-    return text;
-  }
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+  EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+}
 
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
+void Sha256::add(std::string_view bytes) {
+  EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+}
 
-}  // namespace
+std::string Sha256::hex() {
+  std::array<unsigned char, 32> raw{};
+  unsigned length = 0;
+  EVP_DigestFinal_ex(context_.get(), raw.data(), &length);
+  std::string text;
+  for (const unsigned char byte : raw) text += fmt::format("{:02x}", byte);
+  return text;
+}
 
 std::string sha256_hex(std::string_view bytes) {
-  Digest digest;
-  digest.add(bytes.data(), bytes.size());
+  Sha256 digest;
+  digest.add(bytes);
   return digest.hex();
 }
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return fail(fmt::format("cannot read {}", path.string()), "check that the file exists and is readable",
+  std::error_code none;
+  const bool is_file = std::filesystem::is_regular_file(path, none);  // a pipe would be waited for
+  std::ifstream in;
+  if (is_file) in.open(path, std::ios::binary);
+  if (!is_file || !in)
+    return fail(fmt::format("cannot read {}", path.string()), "check that it exists, is a file and is readable",
                 Exit::usage);
-  Digest digest;
+  Sha256 digest;
   std::vector<char> buffer(1 << 20);
-  while (in) {
+  while (in && !interrupted()) {
     in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    digest.add(buffer.data(), static_cast<std::size_t>(in.gcount()));
+    digest.add({buffer.data(), static_cast<std::size_t>(in.gcount())});
   }
+  if (interrupted()) return fail(fmt::format("{}: reading it was interrupted", path.string()));
   return digest.hex();
 }
 

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256, for cache keys and for the identity of weights and inputs.
+// SHA-256, for cache keys and for the identity of weights, inputs and stored runs.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "common/result.hpp"
 
+struct evp_md_ctx_st;
+
 namespace strata {
 
-std::string sha256_hex(std::string_view bytes);                         // 64 lower-case hexadecimal digits
+// Of bytes that come one after another.
+class Sha256 {
+ public:
+  Sha256();
+  void add(std::string_view bytes);
+  std::string hex();  // 64 lower-case hexadecimal digits; ends it
+
+ private:
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
+};
+
+std::string sha256_hex(std::string_view bytes);
 Result<std::string> sha256_of_file(const std::filesystem::path& path);  // error: unreadable file
 
 }  // namespace strata

@@ -2,7 +2,9 @@
 #include "store/connection.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <system_error>
@@ -10,11 +12,10 @@
 
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
-#include "store/fingerprint.hpp"
-#include "store/migrations.hpp"
-#include "store/page_sums.hpp"
+#include "store/schema.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
+#include "store/transaction.hpp"
 
 namespace strata::store {
 namespace fs = std::filesystem;
@@ -35,7 +36,7 @@ constexpr std::int64_t kMostSteps = 4'000'000'000;  // of SQLite's machine; a st
 constexpr int kLongestCell = 256 << 20;
 constexpr int kMostSchemaEntries = 100;
 
-void (*say_waiting)(std::string_view) = nullptr;
+void (*say)(std::string_view) = nullptr;
 
 // Another program holds the store: is it worth waiting on?
 int wait_for_it(void* data, int tries) {
@@ -48,9 +49,9 @@ int wait_for_it(void* data, int tries) {
   if (interrupted() || now - watch.began > kLongestWait) return 0;
   if (!watch.notified && now - watch.began > kSilentWait) {
     watch.notified = true;
-    if (say_waiting)
-      say_waiting(fmt::format("another program holds the store {}: waiting for it, {} s at most\n", watch.path.string(),
-                              kLongestWait.count()));
+    if (say)
+      say(fmt::format("another program holds the store {}: waiting for it, {} s at most\n", watch.path.string(),
+                      kLongestWait.count()));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(tries < 10 ? 5 : 50));
   return 1;
@@ -71,10 +72,11 @@ void trust_nothing(sqlite3* handle) {
   sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kLongestCell);
 }
 
-// Each table and index with the words that made it; a word in front where there are more than a store has.
+// Each table and index with the words that made it. What ANALYZE of any program writes belongs to SQLite.
 std::set<std::string> schema_of(sqlite3* handle) {
   std::set<std::string> entries;
-  Statement ask(handle, "SELECT type,name,coalesce(sql,'') FROM sqlite_master LIMIT ?");
+  Statement ask(handle,
+                "SELECT type,name,coalesce(sql,'') FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%' LIMIT ?");
   ask.bind(kMostSchemaEntries);
   while (ask.step()) {
     auto entry = ask.text();
@@ -86,13 +88,12 @@ std::set<std::string> schema_of(sqlite3* handle) {
   return entries;
 }
 
-// The schema of this version, from the steps that make it.
 const std::set<std::string>& right_schema() {
   static const std::set<std::string> right = [] {
     sqlite3* handle = nullptr;
     std::set<std::string> entries;
     if (sqlite3_open(":memory:", &handle) == SQLITE_OK) {
-      for (const char* step : kMigrations) sqlite3_exec(handle, step, nullptr, nullptr, nullptr);
+      sqlite3_exec(handle, kSchema, nullptr, nullptr, nullptr);
       entries = schema_of(handle);
     }
     sqlite3_close(handle);
@@ -120,13 +121,33 @@ std::string uri_of(const fs::path& path, std::string_view parameters) {
 bool is_lack_of_rights(int code) {
   const int primary = code & 0xff;
   return primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM || primary == SQLITE_FULL ||
-         (primary == SQLITE_IOERR && code != SQLITE_IOERR_DATA);
+         primary == SQLITE_IOERR;
+}
+
+// The file, or a file beside it, with what no file has: reading a pipe would wait for ever.
+Result<void> check_files(const fs::path& path) {
+  for (const char* end : {"", "-wal", "-shm", "-journal"}) {
+    std::error_code ec;
+    const auto file = path.string() + end;
+    const auto type = fs::status(file, ec).type();
+    if (type == fs::file_type::regular || type == fs::file_type::not_found || type == fs::file_type::none) continue;
+    return fail(fmt::format("store {}: {} is no regular file but a {}", path.string(), file,
+                            type == fs::file_type::directory ? "folder" : "pipe or a device"),
+                "name a file with --store PATH", Exit::usage);
+  }
+  return {};
+}
+
+// Which file stands there now; {}: none.
+std::pair<dev_t, ino_t> file_at(const fs::path& path) {
+  struct stat about {};
+  return ::stat(path.c_str(), &about) == 0 ? std::pair(about.st_dev, about.st_ino) : std::pair<dev_t, ino_t>();
 }
 
 }  // namespace
 
-void when_waiting(void (*say)(std::string_view)) {
-  say_waiting = say;
+void say_through(void (*to_whom)(std::string_view)) {
+  say = to_whom;
 }
 
 Connection::Connection(fs::path path) : path_(std::move(path)), watch_(std::make_unique<Watch>()) {
@@ -152,8 +173,6 @@ tl::unexpected<Error> Connection::damaged(const std::string& what) const {
 
 tl::unexpected<Error> Connection::broken(std::string_view doing) const {
   const int code = sqlite3_extended_errcode(handle_.get()), primary = code & 0xff;
-  if (code == SQLITE_IOERR_DATA)
-    return damaged(fmt::format("{}: page {} is not as strata wrote it", doing, last_wrong_page()));
   const auto what = fmt::format("{}: {}", doing, sqlite3_errmsg(handle_.get()));
   if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_TOOBIG) return damaged(what);
   std::string hint =
@@ -172,8 +191,9 @@ Result<void> Connection::execute(const char* sql, std::string_view doing) {
 }
 
 Result<void> Connection::open(const std::string& name, int flags) {
+  STRATA_TRY(check_files(path_));
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_EXRESCODE, page_sums_vfs());
+  const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_EXRESCODE, nullptr);
   handle_.reset(raw);
   if (code != SQLITE_OK) return broken("cannot open it");
   trust_nothing(raw);
@@ -181,42 +201,59 @@ Result<void> Connection::open(const std::string& name, int flags) {
   return execute("PRAGMA cell_size_check=ON", "cannot set it up");
 }
 
-Result<std::size_t> Connection::version() {
-  Statement ask(handle(), "PRAGMA user_version");
+// Of which program the file is: of nobody yet, of a strata before the first release, of this one.
+Result<Connection::Origin> Connection::origin() {
+  Statement ask(handle(), "SELECT application_id,user_version FROM pragma_application_id,pragma_user_version");
   if (!ask.step()) return broken("cannot read it");
-  const auto result = static_cast<std::size_t>(ask.integer());
-  if (result > kMigrations.size())
-    return fail(fmt::format("store {}: its schema is number {}, this strata knows up to {}", path_.string(), result,
-                            kMigrations.size()),
-                "use the newer strata that wrote it, or another file with --store PATH", Exit::environment);
-  return result;
+  const auto application = ask.integer(), version = ask.integer();
+  if (application == kApplication && version == kVersion) return Origin::own;
+  if (application == kApplication)
+    return fail(
+        fmt::format("store {}: its schema is number {}, this strata knows {}", path_.string(), version, kVersion),
+        "use the newer strata that wrote it, or another file with --store PATH", Exit::environment);
+  const auto schema = schema_of(handle());
+  if (application == 0 && version == 0 && schema.empty()) return Origin::nobody;
+  constexpr int most_older = 8;
+  const auto has = [&](const char* table) {
+    return std::any_of(schema.begin(), schema.end(), [&](const auto& entry) { return entry.starts_with(table); });
+  };
+  if (application == 0 && version > 0 && version <= most_older && has("table runs\n") && has("table level_rows\n"))
+    return Origin::older;
+  return damaged("it is the database of another program");
 }
 
-// A store from before there were sums is written anew, with them, before anything else changes: one that says it is of
-// today and has none is damaged.
-Result<void> Connection::migrate() {
-  const auto schema = STRATA_TRY(version());
-  if (schema == 0 && !schema_of(handle()).empty()) return damaged("it is the database of another program");
-  const bool is_today = schema == kMigrations.size();
-  if (!has_page_sums(handle()) && is_today) return damaged("its pages have no checksums");
-  if (!has_page_sums(handle()) && schema > 0) {
-    if (auto done = execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);", "cannot give its pages checksums"); !done)
-      return done;
-    if (!has_page_sums(handle())) return damaged("its pages could not be given checksums");
-  }
-  const char* doing = "cannot bring its schema up to date";
-  for (std::size_t step = schema; step < kMigrations.size(); ++step) {
-    auto done = execute(fmt::format("BEGIN IMMEDIATE;{};", kMigrations[step]).c_str(), doing);
-    if (done && step == kFingerprintStep && !fingerprint_old_runs(handle())) done = broken(doing);
-    if (done) done = execute(fmt::format("PRAGMA user_version={};COMMIT;", step + 1).c_str(), doing);
-    if (!done) {
-      auto error = done.error();
-      sqlite3_exec(handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-      // Another program may have made the same steps at the same time.
-      if (const auto now = version(); now && *now == kMigrations.size()) return {};
-      return tl::unexpected(error);
-    }
-  }
+// Another program may make it at the same time: who comes second finds it there.
+Result<void> Connection::make_schema() {
+  constexpr const char* doing = "cannot make its tables";
+  Transaction all(handle());
+  if (!all.is_open()) return broken(doing);
+  if (STRATA_TRY(origin()) == Origin::own) return {};
+  STRATA_TRY(execute(
+      fmt::format("{};PRAGMA application_id={};PRAGMA user_version={};", kSchema, kApplication, kVersion).c_str(),
+      doing));
+  if (!all.commit()) return broken(doing);
+  return {};
+}
+
+// Nothing was released before this schema, so that nothing reads an older one. Its log goes first: without its file it
+// means nothing.
+Result<void> Connection::set_aside() {
+  sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);  // as it is, for who can read it
+  auto to = path_;
+  std::error_code ec;
+  for (int n = 1; fs::exists(to, ec); ++n) to = fmt::format("{}.old-{}", path_.string(), n);
+  if (fs::exists(path_.string() + "-wal", ec)) fs::rename(path_.string() + "-wal", to.string() + "-wal", ec);
+  if (!ec) fs::rename(path_, to, ec);
+  if (ec)
+    return fail(fmt::format("store {}: an older strata wrote it, and it cannot be moved to {}: {}", path_.string(),
+                            to.string(), ec.message()),
+                "move the file away, or name another with --store PATH");
+  fs::remove(path_.string() + "-shm", ec);
+  if (say)
+    say(
+        fmt::format("the store {} was written by a strata before 0.1, which this one cannot read: it was moved to {}, "
+                    "and a new one begins; compare again for what you need, or delete the old file\n",
+                    path_.string(), to.string()));
   return {};
 }
 
@@ -230,19 +267,45 @@ Result<void> Connection::check_schema() {
   return damaged("some of its tables are missing");
 }
 
+Result<void> Connection::check_integrity() const {
+  Statement ask(handle(), "PRAGMA integrity_check(1)");
+  if (!ask.step()) return broken("cannot check it");
+  const auto found = ask.text();
+  if (found != "ok") return damaged("SQLite finds it damaged: " + escape::one_line(first_line(found)));
+  return {};
+}
+
+// SQLite reads what is missing of the last page as zeros. A log may have the page yet.
+Result<void> Connection::check_size() const {
+  std::error_code no_log, no_file;
+  const auto log_bytes = fs::file_size(path_.string() + "-wal", no_log);
+  const auto bytes = fs::file_size(path_, no_file);
+  Statement ask(handle(), "PRAGMA page_size");
+  if (!ask.step()) return broken("cannot read it");
+  if ((no_log || log_bytes == 0) && !no_file && bytes % static_cast<std::uintmax_t>(ask.integer(1, 65536)) != 0)
+    return damaged("its last page is cut off");
+  return {};
+}
+
 Result<Connection> Connection::to_write(const fs::path& path) {
   Connection connection(path);
+  const auto file = file_at(path);
   STRATA_TRY(connection.open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
-  int reserved = kSumBytes;
-  sqlite3_file_control(connection.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
-  // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
-  if (auto set = connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
-                                    "cannot set it up");
-      !set)
-    return tl::unexpected(set.error());
-  STRATA_TRY(connection.migrate());
-  STRATA_TRY(connection.check_schema());
-  return connection;
+  if (const auto origin = STRATA_TRY(connection.origin()); origin == Origin::older) {
+    Transaction alone(connection.handle());
+    if (!alone.is_open()) return connection.broken("cannot move it away");
+    // Another program may have moved it while this one waited.
+    if (file_at(path) == file) STRATA_TRY(connection.set_aside());
+  } else {
+    // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
+    STRATA_TRY(connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+                                  "cannot set it up"));
+    if (origin == Origin::nobody) STRATA_TRY(connection.make_schema());
+    STRATA_TRY(connection.check_schema());
+    return connection;
+  }
+  connection.handle_.reset();
+  return to_write(path);
 }
 
 // Where SQLite may not write beside the file: as it stands if there is no log, else from a copy of both, as a log can
@@ -264,20 +327,20 @@ Result<void> Connection::open_without_rights(const Error& why) {
 Result<Connection> Connection::to_read(const fs::path& path) {
   Connection connection(path);
   auto opened = connection.open(path.string(), SQLITE_OPEN_READONLY);
-  auto schema = opened ? connection.version() : Result<std::size_t>(tl::unexpected(opened.error()));
-  if (!schema && is_lack_of_rights(sqlite3_extended_errcode(connection.handle()))) {
-    STRATA_TRY(connection.open_without_rights(schema.error()));
-    schema = connection.version();
+  auto origin = opened ? connection.origin() : Result<Origin>(tl::unexpected(opened.error()));
+  if (!origin && is_lack_of_rights(sqlite3_extended_errcode(connection.handle()))) {
+    STRATA_TRY(connection.open_without_rights(origin.error()));
+    origin = connection.origin();
   }
-  if (!schema) return tl::unexpected(schema.error());
-  if (*schema == 0) return connection.damaged("it is no store, or an empty one");
-  if (*schema < kMigrations.size()) {  // brought up to date first, where it can be
-    connection.handle_.reset();
-    STRATA_TRY(to_write(path));
-    return to_read(path);
-  }
-  if (!has_page_sums(connection.handle())) return connection.damaged("its pages have no checksums");
+  if (!origin) return tl::unexpected(origin.error());
+  if (*origin == Origin::nobody) return connection.damaged("it is no store, or an empty one");
+  if (*origin == Origin::older)
+    return fail(
+        fmt::format("store {}: it was written by a strata before 0.1, which this one cannot read", path.string()),
+        "the next command that stores a run moves it aside and begins a new one; name another with --store PATH",
+        Exit::environment);
   STRATA_TRY(connection.check_schema());
+  STRATA_TRY(connection.check_size());
   sqlite3_progress_handler(connection.handle(), kStepsPerLook, look_up_from_reading, connection.watch_.get());
   return connection;
 }

@@ -18,8 +18,8 @@ struct Watch;  // what SQLite calls while it waits and while it reads
 
 class Connection {
  public:
-  // Makes the file where it is missing and brings its schema up to date. For reading: never changes what is stored, and
-  // needs no right to write; an interrupt ends what is being read.
+  // Makes the file where it is missing; one of an older strata is moved aside, with a sentence. For reading: never
+  // changes what is stored, and needs no right to write; an interrupt ends what is being read.
   static Result<Connection> to_write(const std::filesystem::path& path);
   static Result<Connection> to_read(const std::filesystem::path& path);
   Connection(Connection&&) noexcept;
@@ -32,14 +32,19 @@ class Connection {
   tl::unexpected<Error> broken(std::string_view doing) const;
   // The same for what was found in the file.
   tl::unexpected<Error> damaged(const std::string& what) const;
+  // Reads the whole file, as SQLite checks it.
+  Result<void> check_integrity() const;
 
  private:
+  enum class Origin { nobody, older, own };
   explicit Connection(std::filesystem::path path);
   Result<void> open(const std::string& name, int flags);
   Result<void> execute(const char* sql, std::string_view doing);
-  Result<std::size_t> version();
-  Result<void> migrate();
+  Result<Origin> origin();
+  Result<void> make_schema();
+  Result<void> set_aside();
   Result<void> check_schema();
+  Result<void> check_size() const;
   Result<void> open_without_rights(const Error& why);
 
   struct Close {

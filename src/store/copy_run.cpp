@@ -2,10 +2,14 @@
 // Whole runs leave a store, or come to another one. A copy is read back before it counts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
 #include "common/escape.hpp"
+#include "store/fingerprint.hpp"
+#include "store/run_hash.hpp"
+#include "store/run_parts.hpp"
 #include "store/run_state.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
@@ -14,29 +18,8 @@
 namespace strata::store {
 namespace {
 
-#define STRATA_OWN_ROWS "row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1)"
-
-struct Part {
-  const char *table, *where;
-  bool shared;  // with other runs: it may be there already
-};
-
-// In an order in which each refers to what was written before it.
-constexpr std::array kParts{Part{"machines", "hash IN (SELECT machine_hash FROM runs WHERE run_id=?1)", true},
-                            Part{"environments", "hash IN (SELECT hash FROM run_environments WHERE run_id=?1)", true},
-                            Part{"cases", "hash IN (SELECT hash FROM run_cases WHERE run_id=?1)", true},
-                            Part{"runs", "run_id=?1", false},
-                            Part{"run_environments", "run_id=?1", false},
-                            Part{"run_cases", "run_id=?1", false},
-                            Part{"restarts", "run_id=?1", false},
-                            Part{"level_rows", "run_id=?1 ORDER BY row_id", false},
-                            Part{"warnings", "run_id=?1 ORDER BY rowid", false},
-                            Part{"blocks", STRATA_OWN_ROWS, false},
-                            Part{"metrics", STRATA_OWN_ROWS, false},
-                            Part{"series", STRATA_OWN_ROWS, false},
-                            Part{"samples", STRATA_OWN_ROWS, false}};
-
 // The other way round; what runs share goes with the last of them.
+#define STRATA_OWN_ROWS "row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1)"
 constexpr std::array kDeletions{"DELETE FROM samples WHERE " STRATA_OWN_ROWS,
                                 "DELETE FROM series WHERE " STRATA_OWN_ROWS,
                                 "DELETE FROM metrics WHERE " STRATA_OWN_ROWS,
@@ -66,8 +49,8 @@ struct Prepared {
 };
 
 // Rows are numbered anew by `shift`. False: one of the stores refused; which, their last errors say.
-bool copy_part(sqlite3* from, sqlite3* to, const Part& part, const std::string& run_id, std::int64_t shift) {
-  Prepared read(from, fmt::format("SELECT * FROM {} WHERE {}", part.table, part.where));
+bool copy_part(sqlite3* from, sqlite3* to, const RunPart& part, const std::string& run_id, std::int64_t shift) {
+  Prepared read(from, fmt::format("SELECT * FROM {} WHERE {}", part.table, part.which));
   if (read.code != SQLITE_OK) return false;
   sqlite3_bind_text64(read.statement, 1, run_id.data(), run_id.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   std::string names, places;
@@ -79,8 +62,7 @@ bool copy_part(sqlite3* from, sqlite3* to, const Part& part, const std::string& 
     names += (c > 0 ? "," : "") + name;
     places += c > 0 ? ",?" : "?";
   }
-  Prepared write(
-      to, fmt::format("INSERT {} INTO {}({}) VALUES({})", part.shared ? "OR IGNORE" : "", part.table, names, places));
+  Prepared write(to, fmt::format("INSERT INTO {}({}) VALUES({})", part.table, names, places));
   if (write.code != SQLITE_OK) return false;
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(read.statement)) == SQLITE_ROW) {
@@ -94,19 +76,6 @@ bool copy_part(sqlite3* from, sqlite3* to, const Part& part, const std::string& 
     if (sqlite3_step(write.statement) != SQLITE_DONE) return false;
   }
   return code == SQLITE_DONE;
-}
-
-// A run without the numbers that its rows have in one store.
-Run without_numbers(Run run) {
-  for (auto& warning : run.warnings)
-    if (warning.row_id) warning.row_id = 0;
-  for (auto& run_case : run.cases)
-    for (auto& row : run_case.rows) row.row_id = 0;
-  return run;
-}
-
-bool same_content(const Run& run, const Run& other) {
-  return without_numbers(run) == without_numbers(other);
 }
 
 }  // namespace
@@ -123,10 +92,16 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
   const auto theirs = STRATA_TRY(from.load_id(run_id));
   if (state_of(theirs) == RunState::running)
     return fail(fmt::format("run {} is being measured by another process", run_id), "let it end", Exit::usage);
+  for (const auto& stored : theirs.cases)
+    if (stored.key != key_of(stored.question) || stored.id != stored.question.id())
+      return from.connection_.damaged(fmt::format("the case {} of run {} is not the one of its key",
+                                                  escape::one_line(stored.id.substr(0, 80)), run_id));
+  const auto content = content_hash(from.handle(), run_id);
+  if (!content) return from.connection_.broken("cannot read a run");
   const auto there = STRATA_TRY(has_run(run_id));
   if (there) {
-    const auto own = STRATA_TRY(load_id(run_id));
-    if (same_content(own, theirs)) return false;
+    STRATA_TRY(load_id(run_id));
+    if (content_hash(handle(), run_id) == content) return false;
     return fail(fmt::format("run {} is another one in {} than in {}", run_id, path().string(), from.path().string()),
                 "one of them was resumed or changed after it was copied: delete the one that is not needed "
                 "(`strata runs delete`)");
@@ -137,17 +112,27 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
   Statement last(handle(), "SELECT coalesce(max(row_id),0) FROM level_rows");
   if (!last.step()) return connection_.broken(doing);
   const auto shift = last.integer(0, std::numeric_limits<std::int64_t>::max() / 4);
-  for (const auto& part : kParts)
-    if (!copy_part(from.handle(), handle(), part, run_id, shift)) {
-      const int code = sqlite3_errcode(from.handle());
-      const bool is_theirs = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
-      return (is_theirs ? from.connection_ : connection_).broken(doing);
-    }
-  const auto copied = STRATA_TRY(load_id(run_id));
-  if (!same_content(copied, theirs))
-    return fail(fmt::format("run {} does not read the same in {}: a case of its key is another one there", run_id,
-                            path().string()),
-                "keep the stores apart");
+  for (const auto& stored : theirs.cases)
+    if (!write_case(handle(), stored)) return connection_.broken(doing);
+  const auto copied = [&](const RunPart& part) {
+    return part.shared || copy_part(from.handle(), handle(), part, run_id, shift);
+  };
+  if (!std::all_of(kRunParts.begin(), kRunParts.end(), copied) || !copied(kRunMetrics)) {
+    const int code = sqlite3_errcode(from.handle());
+    const bool is_theirs = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+    return (is_theirs ? from.connection_ : connection_).broken(doing);
+  }
+  Statement mark(handle(), "UPDATE runs SET imported=1 WHERE run_id=?");
+  mark.bind(run_id).step();
+  if (!mark.ok() || !write_fingerprints(handle(), run_id, theirs.machine, theirs.environments) ||
+      !write_hashes(handle(), run_id))
+    return connection_.broken(doing);
+  if (content_hash(handle(), run_id) != content)
+    return fail(
+        fmt::format("run {} does not read the same in {}: its machine, an environment or a case of it is another "
+                    "one than its hash says, or is another one there",
+                    run_id, path().string()),
+        "keep the stores apart");
   if (!all.commit()) return connection_.broken(doing);
   return true;
 }

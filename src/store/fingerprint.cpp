@@ -76,22 +76,4 @@ bool write_fingerprints(sqlite3* handle, const std::string& run_id, const Json& 
   return true;
 }
 
-bool fingerprint_old_runs(sqlite3* handle) {
-  struct Old {
-    std::string run_id;
-    Json machine, environments;
-  };
-  std::vector<Old> all;
-  Statement ask(handle, "SELECT run_id,machine,environments FROM runs WHERE machine_hash=''");
-  while (ask.step()) {
-    Old described{ask.text(), ask.json(Shape::object), ask.json(Shape::array)};
-    if (!ask.fault().empty()) return true;  // whoever reads the run says what is wrong with it
-    all.push_back(std::move(described));
-  }
-  if (!ask.ok()) return false;
-  return std::all_of(all.begin(), all.end(), [&](const Old& old) {
-    return write_fingerprints(handle, old.run_id, old.machine, old.environments);
-  });
-}
-
 }  // namespace strata::store

@@ -30,7 +30,6 @@ Environment environment_of(const Json& description);  // as plan::Environment de
 // Internal to store/; false: SQLite refused. A run that is stored gets its machine and its environments, by name; a
 // single one has the name "" too, as its rows have.
 bool write_fingerprints(sqlite3* handle, const std::string& run_id, const Json& machine, const Json& environments);
-// The same of every run that has none, but for those that are damaged.
-bool fingerprint_old_runs(sqlite3* handle);
+bool write_case(sqlite3* handle, const Case& run_case);  // with its axes, unless it is there
 
 }  // namespace strata::store

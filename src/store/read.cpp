@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "common/escape.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
+#include "store/run_hash.hpp"
+#include "store/run_state.hpp"
 #include "store/samples.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
@@ -24,7 +27,7 @@ constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostPlaces = 20'000'000;  // levels x rounds x restarts of a case, which the statistics hold
 
 constexpr const char* kRunColumns =
-    "run_id,name,started,finished,interrupted,command,version,seed,settings,machine,environments,process";
+    "run_id,name,started,finished,interrupted,command,version,seed,settings,machine,environments,process,imported";
 
 // Ids become names of files and parts of commands.
 bool is_run_id(const std::string& id) {
@@ -50,7 +53,16 @@ Run read_run(Statement& row) {
   run.machine = row.json(Shape::object);
   run.environments = row.json(Shape::array);
   run.process = row.text();
+  run.imported = row.integer(0, 1) != 0;
   return run;
+}
+
+tl::unexpected<Error> changed(const Connection& store, const std::string& run_id) {
+  return fail(
+      fmt::format("store {}: run {} is not as it was stored: its hash is another one", store.path().string(), run_id),
+      fmt::format("nothing is shown that could be wrong: take a copy of the store that is whole, or delete the "
+                  "run: ./strata runs delete {}",
+                  run_id));
 }
 
 Block read_block(Statement& row) {
@@ -154,7 +166,8 @@ void check_row(Statement& row, const Row& stored) {
 // Reads one run, and no more bytes than the file has: cells of a file made for it could share theirs.
 class RunReader {
  public:
-  explicit RunReader(const Connection& connection) : connection_(connection) {}
+  RunReader(const Connection& connection, std::set<std::string>& verified)
+      : connection_(connection), verified_(verified) {}
 
   // `only`: the key of the one case that is wanted; nullptr: all.
   Result<Run> read(const std::string& run_id, const std::string* only = nullptr) {
@@ -173,10 +186,28 @@ class RunReader {
     STRATA_TRY(check_references());
     STRATA_TRY(read_warnings(run));
     STRATA_TRY(read_cases(run, only));
+    if (!only || !only->empty()) STRATA_TRY(verify(run));
     return run;
   }
 
  private:
+  // What is in no hash yet, since the run was killed, SQLite can only find sound.
+  Result<void> verify(const Run& run) {
+    if (verified_.contains(run.run_id) || state_of(run) == RunState::running || run.process == this_process())
+      return {};
+    Statement ask(connection_.handle(), "SELECT content_hash FROM runs WHERE run_id=?");
+    ask.bind(run.run_id);  // held open: what follows is of the same moment
+    const auto stored = ask.step() ? ask.text() : std::string();
+    if (stored.empty()) {
+      STRATA_TRY(connection_.check_integrity());
+    } else {
+      const auto now = content_hash(connection_.handle(), run.run_id);
+      if (!now) return connection_.broken("cannot verify the run");
+      if (*now != stored) return changed(connection_, run.run_id);
+    }
+    verified_.insert(run.run_id);
+    return {};
+  }
   // After each row that was read.
   Result<void> check(const Statement& row, const std::string& where) {
     if (!row.fault().empty()) return connection_.damaged(fmt::format("{}: {}", where, row.fault()));
@@ -313,6 +344,7 @@ class RunReader {
   }
 
   const Connection& connection_;
+  std::set<std::string>& verified_;
   std::int64_t bytes_left_ = 0;
 };
 
@@ -341,13 +373,17 @@ Result<std::optional<ProcessEffect>> Store::find_effect(const std::string& machi
 }
 
 Result<std::vector<Run>> Store::list_runs(int limit) const {
-  Statement ask(handle(),
-                fmt::format("SELECT {} FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", kRunColumns).c_str());
+  Statement ask(
+      handle(),
+      fmt::format("SELECT {},list_hash FROM runs ORDER BY started DESC, rowid DESC LIMIT ?", kRunColumns).c_str());
   ask.bind(limit > 0 ? limit : -1);
   std::vector<Run> runs;
   while (ask.step()) {
     runs.push_back(read_run(ask));
+    const auto stored = ask.text();
     if (!ask.fault().empty()) return connection_.damaged("a run: " + ask.fault());
+    const auto& run = runs.back();
+    if (!run.finished.empty() && list_hash(handle(), run.run_id) != stored) return changed(connection_, run.run_id);
   }
   if (!ask.ok()) return connection_.broken("cannot list the runs");
   return runs;
@@ -400,7 +436,7 @@ Result<std::string> Store::find_run(const std::string& which) const {
   };
   const auto newest =
       ids("SELECT run_id FROM runs WHERE EXISTS(SELECT 1 FROM run_cases WHERE run_cases.run_id=runs.run_id) ORDER BY "
-          "started DESC, rowid DESC LIMIT 1",
+          "imported, started DESC, rowid DESC LIMIT 1",
           {});
   if (!newest) return tl::unexpected(newest.error());
   const auto none = [&] {
@@ -431,11 +467,11 @@ Result<Run> Store::load_run(const std::string& which) const {
 }
 
 Result<Run> Store::load_id(const std::string& run_id) const {
-  return RunReader(connection_).read(run_id);
+  return RunReader(connection_, verified_).read(run_id);
 }
 
 Result<Run> Store::load_case(const std::string& run_id, const std::string& case_key) const {
-  return RunReader(connection_).read(run_id, &case_key);
+  return RunReader(connection_, verified_).read(run_id, &case_key);
 }
 
 }  // namespace strata::store

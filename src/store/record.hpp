@@ -126,6 +126,7 @@ struct Warning {
 struct Run {
   std::string run_id, name, started, finished, command, version;  // finished is empty while it runs or after a kill
   bool interrupted = false;
+  bool imported = false;  // it came from another store
   std::int64_t seed = 0;
   Json settings = Json::object(), machine = Json::object(), environments = Json::array();
   std::string process;  // that wrote it, see store/run_state.hpp

@@ -10,6 +10,7 @@
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "store/fingerprint.hpp"
+#include "store/run_hash.hpp"
 #include "store/samples.hpp"
 #include "store/statement.hpp"
 #include "store/transaction.hpp"
@@ -95,15 +96,19 @@ Result<void> Store::begin_run(const Run& run) {
 }
 
 Result<void> Store::finish_run(const Run& run) {
+  constexpr const char* doing = "cannot write the end of the run";
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken(doing);
   Statement put(handle(), "UPDATE runs SET finished=?, interrupted=?, settings=? WHERE run_id=?");
   put.bind(run.finished).bind(static_cast<int>(run.interrupted)).bind(run.settings).bind(run.run_id);
   put.step();
-  if (!put.ok()) return connection_.broken("cannot write the end of the run");
+  if (!put.ok() || !write_hashes(handle(), run.run_id) || !all.commit()) return connection_.broken(doing);
   return {};
 }
 
 Result<void> Store::continue_run(const Run& run) {
-  Statement put(handle(), "UPDATE runs SET finished='', interrupted=0, process=? WHERE run_id=?");
+  Statement put(handle(),
+                "UPDATE runs SET finished='', interrupted=0, process=?, list_hash='', content_hash='' WHERE run_id=?");
   put.bind(run.process).bind(run.run_id).step();
   if (!put.ok()) return connection_.broken("cannot go on with the run");
   Statement drop(handle(), "DELETE FROM warnings WHERE run_id=? AND case_key=''");
@@ -164,10 +169,16 @@ Result<void> Store::drop_empty_run(const std::string& run_id) {
   return {};
 }
 
-Result<void> Store::set_verdict(const std::string& run_id, const std::string& case_key, const std::string& verdict) {
-  Statement put(handle(), "UPDATE run_cases SET verdict=? WHERE run_id=? AND hash=?");
-  put.bind(verdict).bind(run_id).bind(case_key).step();
-  if (!put.ok()) return connection_.broken("cannot write a case's verdict");
+Result<void> Store::set_verdicts(const std::string& run_id, const std::map<std::string, std::string>& verdicts) {
+  constexpr const char* doing = "cannot write the verdicts of cases";
+  Transaction all(handle());
+  if (!all.is_open()) return connection_.broken(doing);
+  for (const auto& [case_key, verdict] : verdicts) {
+    Statement put(handle(), "UPDATE run_cases SET verdict=? WHERE run_id=? AND hash=?");
+    put.bind(verdict).bind(run_id).bind(case_key).step();
+    if (!put.ok()) return connection_.broken(doing);
+  }
+  if (!write_list_hash(handle(), run_id) || !all.commit()) return connection_.broken(doing);
   return {};
 }
 
@@ -180,10 +191,10 @@ Result<void> Store::add_warning(const std::string& run_id, const Warning& warnin
   return {};
 }
 
-Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
+bool write_case(sqlite3* handle, const Case& run_case) {
   const auto& question = run_case.question;
   const auto size = question.image_size();
-  Statement put(handle(),
+  Statement put(handle,
                 "INSERT OR IGNORE INTO cases(hash,id,model,mode,batch,height,width,inputs,precision,device,threads,"
                 "optimiser,loss,data,weights,seed,canonical) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   put.bind(run_case.key)
@@ -203,7 +214,11 @@ Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
       .bind(question.seed);
   put.bind(to_json(question));
   put.step();
-  if (!put.ok()) return connection_.broken("cannot write a case");
+  return put.ok();
+}
+
+Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
+  if (!write_case(handle(), run_case)) return connection_.broken("cannot write a case");
   // A case that comes back keeps its place among the run's.
   Statement link(handle(),
                  "INSERT INTO run_cases(run_id,hash,bundle,limits,trust,reference_level,network,position) "

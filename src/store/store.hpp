@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SQLite store: numbered migrations, write-ahead log, every block committed the moment it is measured. What is read
-// is right or an error: pages have checksums (page_sums.hpp), cells have types and bounds. A store that another program
-// holds is waited for.
+// The SQLite store: write-ahead log, every block committed the moment it is measured. What is read is right or an
+// error: runs have hashes (run_hash.hpp), cells have types and bounds. A store that another program holds is waited
+// for.
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <set>
 #include <string_view>
 
 #include "common/result.hpp"
@@ -13,12 +15,12 @@
 
 namespace strata::store {
 
-// Who tells a person that the store is being waited for; nobody if this was never called.
-void when_waiting(void (*say)(std::string_view));
+// Who tells a person that the store is being waited for, or was moved aside; nobody if this was never called.
+void say_through(void (*to_whom)(std::string_view));
 
 class Store {
  public:
-  // Opens or creates the file and brings its schema up to date. Errors: not a store, damaged, written by a newer
+  // Opens or creates the file; one of an older strata is moved aside. Errors: not a store, damaged, written by a newer
   // strata, not writable.
   static Result<Store> open(const std::filesystem::path& path);
   // Opens an existing store for reading, which needs no right to write; an absent file is an error with a hint.
@@ -27,7 +29,7 @@ class Store {
   static std::filesystem::path default_path();
 
   Result<void> begin_run(const Run& run);                  // the run's own fields; its cases are added one by one
-  Result<void> finish_run(const Run& run);                 // its finished, interrupted and settings
+  Result<void> finish_run(const Run& run);                 // its finished, interrupted, settings and hashes
   Result<void> continue_run(const Run& run);               // its process: it has no end, and no case-less warnings
   Result<void> drop_empty_run(const std::string& run_id);  // nothing if it has a case
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
@@ -35,7 +37,8 @@ class Store {
   Result<std::int64_t> add_row(const std::string& run_id, const std::string& case_key, const Row& row);
   Result<void> update_row(const Row& row);  // everything but its blocks, by row_id
   Result<void> add_block(std::int64_t row_id, const Block& block);
-  Result<void> set_verdict(const std::string& run_id, const std::string& case_key, const std::string& verdict);
+  // What a list of runs says of cases, by their keys.
+  Result<void> set_verdicts(const std::string& run_id, const std::map<std::string, std::string>& verdicts);
   // A restart of a case whose blocks are all stored, in order; `load`: what others had meanwhile, as the caller writes
   // it.
   Result<void> add_restart(const std::string& run_id, const std::string& case_key, int number, const Json& load);
@@ -54,8 +57,9 @@ class Store {
   // Keeps the better of each figure and of what is stored, and returns that.
   Result<Peak> save_peak(const Peak& peak);
 
-  // Takes a run over with all that belongs to it; false: it is here already, with the same content. Errors: a run of
-  // this id with other content; it is running; damage in either store.
+  // Takes a run over with all that belongs to it; false: it is here already, with the same content. Its machine, its
+  // environments and its cases are made of what it says of them. Errors: a run of this id with other content; what it
+  // shares with others is not what its hash says; it is running; damage in either store.
   Result<bool> copy_run(const Store& from, const std::string& run_id);
   // With all that belongs to it and to no other run. Error: it is running.
   Result<void> delete_run(const std::string& run_id);
@@ -66,7 +70,7 @@ class Store {
   // The newest first. `limit` 0 = all. Cases and rows are left empty.
   Result<std::vector<Run>> list_runs(int limit) const;
   // The id of the run that is meant by an id, a unique beginning of it, its name, or "last": the newest that has a
-  // case. Error: no such run.
+  // case, of those that came from another store only where there is no other. Error: no such run.
   Result<std::string> find_run(const std::string& which) const;
   // A whole run by its id, a unique beginning of it, its name, or "last": the newest that has a case. Errors: no such
   // run; damage, whatever it is; interrupted.
@@ -101,6 +105,7 @@ class Store {
   explicit Store(Connection connection) : connection_(std::move(connection)) {}
   sqlite3* handle() const { return connection_.handle(); }
   Connection connection_;
+  mutable std::set<std::string> verified_;  // runs whose content is that of their hash
 };
 
 }  // namespace strata::store

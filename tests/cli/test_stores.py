@@ -67,7 +67,7 @@ def test_single_damaged_pages_never_give_other_numbers(measured, tmp_path):
         assert found <= {"refused", "same"}, (how, found)
 
 
-def test_wrong_cells_with_right_checksums_never_give_other_numbers(measured, tmp_path):
+def test_wrong_cells_with_right_hashes_never_give_other_numbers(measured, tmp_path):
     draw = random.Random(2)
     for number in range(10):
         store = tmp_path / f"{number}.db"
@@ -95,7 +95,6 @@ def test_wrong_cells_with_right_checksums_never_give_other_numbers(measured, tmp
         ("UPDATE level_rows SET state='fine'", "state"),
         ("UPDATE level_rows SET run_id='another' WHERE level='two'", "no run has"),
         ("UPDATE level_rows SET hash='another' WHERE level='two'", "no run has"),
-        ("UPDATE blocks SET row_id=1e308 WHERE round=0 AND row_id=1", "no run has"),
         ("CREATE VIEW more AS SELECT 1", "view more"),
         ("CREATE TRIGGER later AFTER INSERT ON runs BEGIN SELECT 1; END", "trigger later"),
         ("CREATE TABLE beside(x)", "table beside"),
@@ -119,7 +118,6 @@ def test_an_endless_view_in_place_of_a_table_is_refused_at_once(measured, tmp_pa
         "DROP TABLE warnings; CREATE VIEW warnings(run_id,id,what,advice) AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT 'x',i,i,i FROM n;"
     )
     connection.close()
-    store_damage.sign(store)
     done = read(measured, store, "show", "last", timeout=20)
     assert done.returncode == 1 and "view warnings" in done.stderr
 
@@ -137,17 +135,49 @@ def test_a_run_id_from_a_store_is_no_path_and_no_text_of_its_own(measured, tmp_p
     assert sorted(measured.folder.iterdir()) == before
 
 
-def test_a_damaged_store_is_not_written_to(measured, tmp_path):
+def test_the_database_of_another_program_is_not_written_to(measured, tmp_path):
     store = tmp_path / "s.db"
-    data = bytearray(measured.store.read_bytes())
-    data[store_damage.page_size(data) * 2 + 100] ^= 1
-    store.write_bytes(data)
-    assert read(measured, store, *SHOW).returncode == 1
-    data[20] = 0  # as if there had never been checksums
-    store.write_bytes(data)
+    connection = sqlite3.connect(store)
+    connection.executescript("CREATE TABLE runs(x); PRAGMA user_version=1;")
+    connection.close()
+    data = store.read_bytes()
     for words in (SHOW, ("compare", MODEL, "--levels", "one", "--budget", "1s", "--restarts", "1")):
-        assert read(measured, store, *words).returncode == 1
+        done = read(measured, store, *words)
+        assert done.returncode == 1 and "of another program" in done.stderr, done
     assert store.read_bytes() == data
+
+
+def test_any_sqlite_tool_may_open_a_store_also_after_a_kill(strata):
+    strata.level("one", rank=1)
+    process = strata.start(*strata.arguments("one", restarts=1, budget="600s"))
+    wait_for_blocks(strata.store, 20)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    tool = sqlite3.connect(strata.store)
+    [(blocks,)] = tool.execute("SELECT count(*) FROM blocks").fetchall()
+    tool.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # as who closes it last does
+    tool.close()
+    row = rows_of(json.loads(read(strata, strata.store, *SHOW).stdout))["one"]
+    assert row["state"] == "measured" and blocks >= 20
+    assert strata.compare("one", budget="1s")[0].returncode == 0
+
+
+def test_a_store_of_an_older_strata_is_moved_aside_and_the_sentence_says_where(strata):
+    strata.level("one", rank=1)
+    connection = sqlite3.connect(strata.store)
+    connection.executescript(
+        "CREATE TABLE runs(run_id TEXT); CREATE TABLE level_rows(x); PRAGMA user_version=8;"
+    )
+    connection.close()
+    data = strata.store.read_bytes()
+    shown = read(strata, strata.store, *SHOW)
+    assert shown.returncode == 3 and "before 0.1" in shown.stderr, shown
+    assert strata.store.read_bytes() == data
+    done, result = strata.compare("one", budget="1s")
+    moved = Path(f"{strata.store}.old-1")
+    assert done.returncode == 0 and done.stderr.count(f"it was moved to {moved}") == 1, done.stderr
+    assert moved.read_bytes() == data
+    assert json.loads(read(strata, strata.store, *SHOW).stdout)["run"]["id"] == result["run"]["id"]
 
 
 # ---------------------------------------------------------------------------- runs without an end
@@ -324,7 +354,9 @@ def test_reading_needs_no_right_to_write(measured):
             # what a killed program leaves: a log that is not yet in the file, and no index of it
             if log:
                 connection = sqlite3.connect(store)
-                connection.execute("UPDATE runs SET name='from-the-log'")
+                connection.execute(
+                    "UPDATE runs SET name='from-the-log', finished='', list_hash='', content_hash=''"
+                )
                 connection.commit()
                 parts = {suffix: Path(str(store) + suffix).read_bytes() for suffix in ("", "-wal")}
                 connection.close()

@@ -15,10 +15,14 @@ import store_damage
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def migrations() -> list[str]:
-    """The steps of src/store/migrations.hpp."""
-    text = (ROOT / "src" / "store" / "migrations.hpp").read_text(encoding="utf-8")
-    return re.findall(r'R"sql\((.*?)\)sql"', text, re.DOTALL)
+def schema() -> str:
+    """What src/store/schema.hpp makes of an empty file."""
+    text = (ROOT / "src" / "store" / "schema.hpp").read_text(encoding="utf-8")
+    [tables] = re.findall(r'R"sql\((.*?)\)sql"', text, re.DOTALL)
+    [application] = re.findall(r"kApplication = (0x[0-9a-f]+);", text)
+    [version] = re.findall(r"kVersion = (\d+);", text)
+    header = f"PRAGMA application_id={int(application, 16)};PRAGMA user_version={version};"
+    return tables + header
 
 
 class MadeStore:
@@ -32,16 +36,13 @@ class MadeStore:
     @classmethod
     def in_memory(cls) -> MadeStore:
         connection = sqlite3.connect(":memory:")
-        for step in migrations():
-            connection.executescript(step)
+        connection.executescript(schema())
         return cls(connection)
 
     @classmethod
-    def of_older_version(cls, path: Path) -> MadeStore:
-        """An empty store as a strata before page checksums left it: any strata that opens it brings
-        it up to date."""
+    def in_file(cls, path: Path) -> MadeStore:
         connection = sqlite3.connect(path)
-        connection.executescript(migrations()[0] + "PRAGMA user_version=1;")
+        connection.executescript(schema())
         return cls(connection)
 
     def put(self, table: str, **values: Any) -> int:
@@ -180,8 +181,7 @@ class MadeStore:
         return row_id
 
     def close(self, path: Path) -> None:
-        """Gives every page of the file its checksum."""
+        """Gives every run its hashes."""
         self.connection.commit()
-        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
         store_damage.sign(path)

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damages of a store, drawn from a seed: pages as a disk or another program would change them, and
-cells as a forger would write them, with right checksums. And what a reading command made of one:
+cells as a forger would write them, with right hashes. And what a reading command made of one:
 refused, the same numbers, others, crashed."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
 import sqlite3
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
 
-SUM_BYTES = 8
 TABLES = ("runs", "cases", "run_cases", "level_rows", "blocks", "warnings")
 # What no column of a store holds; JSON columns get such a value in place of one of theirs, too.
 CELLS: list[Any] = [
@@ -49,15 +50,84 @@ def page_size(data: bytes) -> int:
     return 65536 if size == 1 else size
 
 
+OWN_ROWS = "row_id IN (SELECT row_id FROM level_rows WHERE run_id=:run) ORDER BY row_id,"
+# As src/store/run_parts.hpp has them.
+PARTS = (
+    "machines WHERE hash IN (SELECT machine_hash FROM runs WHERE run_id=:run)",
+    "environments WHERE hash IN (SELECT hash FROM run_environments WHERE run_id=:run) ORDER BY hash",
+    "cases WHERE hash IN (SELECT hash FROM run_cases WHERE run_id=:run) ORDER BY hash",
+    "runs WHERE run_id=:run",
+    "run_environments WHERE run_id=:run ORDER BY name",
+    "run_cases WHERE run_id=:run ORDER BY position,hash",
+    "restarts WHERE run_id=:run ORDER BY hash,number",
+    "level_rows WHERE run_id=:run ORDER BY row_id",
+    "warnings WHERE run_id=:run ORDER BY rowid",
+    f"blocks WHERE {OWN_ROWS}instance,restart,round",
+    f"series WHERE {OWN_ROWS}name,axis,repeat,position",
+    f"samples WHERE {OWN_ROWS}place",
+)
+LIST_PARTS = (
+    "SELECT * FROM runs WHERE run_id=:run",
+    """SELECT r.hash,r.network,r.verdict,c.id FROM run_cases r LEFT JOIN cases c ON c.hash=r.hash
+    WHERE r.run_id=:run ORDER BY r.position,r.hash""",
+)
+
+
+class RunHash:
+    """The hash of rows as src/store/run_hash.hpp makes it."""
+
+    def __init__(self, connection: sqlite3.Connection, run: str) -> None:
+        self.connection, self.run, self.first_row = connection, run, 0
+        self.digest = hashlib.sha256()
+
+    def add(self, sql: str, without: set[str]) -> None:
+        cursor = self.connection.execute(sql, {"run": self.run})
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            for name, value in zip(names, row, strict=True):
+                if name not in without:
+                    self.digest.update(self.encoded(name, value))
+
+    def encoded(self, name: str, value: Any) -> bytes:
+        if value is None:
+            return b"n;"
+        if isinstance(value, int):
+            if name == "row_id":
+                self.first_row = self.first_row or value
+                value -= self.first_row
+            return b"i%d;" % value
+        if isinstance(value, str):
+            kind, content = b"t", value.encode(errors="surrogateescape")
+        elif isinstance(value, float):
+            kind, content = b"r", struct.pack("<d", value)
+        else:
+            kind, content = b"b", value
+        return kind + b"%d:" % len(content) + content
+
+
 def sign(path: Path) -> None:
-    """Gives every page the checksum that strata would have given it (src/store/page_sums.hpp)."""
-    data = bytearray(path.read_bytes())
-    size = page_size(data)
-    for number, at in enumerate(range(0, len(data), size), 1):
-        end = at + size - SUM_BYTES
-        content = number.to_bytes(8, "little") + bytes(data[at:end])
-        data[end : at + size] = hashlib.sha256(content).digest()[:SUM_BYTES]
-    path.write_bytes(data)
+    """Gives every run that has an end the hashes that strata would have given it."""
+    connection = sqlite3.connect(path)
+    with contextlib.closing(connection):
+        # what is no text is none of strata's either
+        connection.text_factory = lambda content: content.decode(errors="surrogateescape")
+        for (run,) in connection.execute("SELECT run_id FROM runs WHERE finished<>''").fetchall():
+            content = RunHash(connection, run)
+            for part in PARTS:
+                verdict = {"verdict"} if part.startswith("run_cases") else set()
+                without = {"imported", "list_hash", "content_hash", "metrics_version"} | verdict
+                content.add(f"SELECT * FROM {part}", without)
+            connection.execute(
+                "UPDATE runs SET content_hash=? WHERE run_id=?", (content.digest.hexdigest(), run)
+            )
+            shown = RunHash(connection, run)
+            for part in LIST_PARTS:
+                shown.add(part, {"list_hash"})
+            connection.execute(
+                "UPDATE runs SET list_hash=? WHERE run_id=?", (shown.digest.hexdigest(), run)
+            )
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def rewrite(path: Path, sql: str, values: tuple = ()) -> int:

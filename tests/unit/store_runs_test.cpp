@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "store/fingerprint.hpp"
-#include "store/migrations.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
@@ -18,6 +17,8 @@ namespace strata::store {
 namespace {
 namespace fs = std::filesystem;
 using core::Metric;
+
+const std::string kKey = key_of(core::Case{.model = "m", .threads = 2});
 
 class StoreRunsTest : public ::testing::Test {
  protected:
@@ -44,28 +45,28 @@ class StoreRunsTest : public ::testing::Test {
   std::int64_t fill(Store& store, const std::string& id, std::int64_t ns = 10) {
     EXPECT_TRUE(store.begin_run(a_run(id)));
     Case one;
-    one.key = "abc";
-    one.id = "m/infer/b1";
     one.question = {.model = "m", .threads = 2};
+    one.key = kKey;
+    one.id = one.question.id();
     one.reference_level = "eager";
     EXPECT_TRUE(store.add_case(id, one));
     Row row;
     row.level = "eager";
-    EXPECT_TRUE(store.add_row(id, "abc", row));
+    EXPECT_TRUE(store.add_row(id, kKey, row));
     row.level = "static";
     row.info = {{"rank", 7}, {"language", "c++"}, {"peer", true}, {"tuned", true}};
     row.info["clients"] = {
         {"points", {{{"clients", 2}, {"repetitions", {{{"latency_ns", {5, 6}}}, {{"latency_ns", {ns}}}}}}}}};
     row.proof = {{"verdict", "unequal"}, {"first_difference", "layer1"}};
-    const auto row_id = store.add_row(id, "abc", row);
+    const auto row_id = store.add_row(id, kKey, row);
     EXPECT_TRUE(row_id);
     Block block;
     block.wall_ns = block.latency_ns = {ns, 20};
     EXPECT_TRUE(store.add_block(*row_id, block));
-    EXPECT_TRUE(store.add_restart(id, "abc", 0, Json::array()));
-    EXPECT_TRUE(store.add_warning(id, {"W007", "static parts", "more", "abc", *row_id}));
+    EXPECT_TRUE(store.add_restart(id, kKey, 0, Json::array()));
+    EXPECT_TRUE(store.add_warning(id, {"W007", "static parts", "more", kKey, *row_id}));
     EXPECT_TRUE(store.add_series(*row_id, {{"loss", "1", "step", {0, 1}, {2.5, 2.0}}}));
-    EXPECT_TRUE(store.set_metrics(id, "abc", {{*row_id, Metric::speedup, "", 2, 1.5, std::nullopt, "interleaved"}}));
+    EXPECT_TRUE(store.set_metrics(id, kKey, {{*row_id, Metric::speedup, "", 2, 1.5, std::nullopt, "interleaved"}}));
     return *row_id;
   }
   // The first column of every row that a question gives.
@@ -100,7 +101,7 @@ TEST_F(StoreRunsTest, gives_back_metrics_which_new_ones_replace) {
   const auto one = store.metrics("run-1");
   ASSERT_TRUE(one) << one.error().what;
   EXPECT_EQ(*one, (std::vector<store::Metric>{{row, Metric::speedup, "", 2, 1.5, std::nullopt, "interleaved"}}));
-  ASSERT_TRUE(store.set_metrics("run-1", "abc",
+  ASSERT_TRUE(store.set_metrics("run-1", kKey,
                                 {{row, Metric::request_p50, "4 threads", 3, {}, {}, "x"},
                                  {row, Metric::request_p50, "2 threads", 2, {}, {}, "x"},
                                  {row, Metric::iterations, "", 1, {}, {}, "x"}}));
@@ -127,10 +128,10 @@ TEST_F(StoreRunsTest, knows_which_runs_have_no_metrics_yet) {
 TEST_F(StoreRunsTest, a_case_that_goes_on_has_no_metrics_of_before) {
   auto store = open("a.db");
   fill(store, "run-1");
-  ASSERT_TRUE(store.cut_case("run-1", "abc", 1));
+  ASSERT_TRUE(store.cut_case("run-1", kKey, 1));
   EXPECT_TRUE(store.metrics("run-1")->empty());
   EXPECT_EQ(*store.runs_without_metrics(), Strings{"run-1"});
-  ASSERT_TRUE(store.cut_case("run-1", "abc", 0)) << "rows with metrics and series can go";
+  ASSERT_TRUE(store.cut_case("run-1", kKey, 0)) << "rows with metrics and series can go";
 }
 
 TEST_F(StoreRunsTest, keeps_a_series_in_order_and_what_is_not_finite_in_it) {
@@ -232,28 +233,6 @@ TEST_F(StoreRunsTest, several_environments_have_their_names_and_equal_ones_are_o
   EXPECT_EQ(ask("a.db", "SELECT count(*) FROM environments"), Strings{"2"});
 }
 
-TEST_F(StoreRunsTest, an_older_store_gets_fingerprints_and_columns_and_says_that_its_runs_have_no_metrics) {
-  sqlite3* old = nullptr;
-  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &old), SQLITE_OK);
-  for (std::size_t step = 0; step < kFingerprintStep; ++step)
-    ASSERT_EQ(sqlite3_exec(old, kMigrations.at(step), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
-  const char* filled =
-      "PRAGMA user_version=5;"
-      "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,'{}',"
-      "'{\"cpu\":\"EPYC\",\"cores\":2}','[{\"torch\":\"2.15.0\"}]','');"
-      "INSERT INTO cases(hash,id,model,canonical) VALUES('abc','m','m','{\"model\":\"m\"}');"
-      "INSERT INTO run_cases(run_id,hash,bundle,limits,trust,reference_level) VALUES('run-1','abc','{}','{}','{}','');"
-      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','','{\"rank\":3}','{}',"
-      "'null','[]','{\"verdict\":\"equal\"}',NULL,NULL,1,'');";
-  ASSERT_EQ(sqlite3_exec(old, filled, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
-  sqlite3_close(old);
-  auto store = open("a.db");
-  EXPECT_EQ(*store.runs_without_metrics(), Strings{"run-1"});
-  EXPECT_EQ(ask("a.db", "SELECT rank||verdict FROM level_rows"), Strings{"3equal"});
-  EXPECT_EQ(ask("a.db", "SELECT cpu FROM machines JOIN runs ON machine_hash=hash"), Strings{"EPYC"});
-  EXPECT_EQ(ask("a.db", "SELECT torch FROM run_environments JOIN environments USING(hash)"), Strings{"2.15.0"});
-}
-
 TEST_F(StoreRunsTest, a_run_is_copied_with_all_that_belongs_to_it_under_numbers_of_its_own) {
   auto from = open("from.db"), into = open("into.db");
   fill(from, "run-0");
@@ -269,7 +248,7 @@ TEST_F(StoreRunsTest, a_run_is_copied_with_all_that_belongs_to_it_under_numbers_
   EXPECT_EQ(run->warnings.at(0).row_id, row.row_id) << "and not " << theirs;
   EXPECT_EQ(into.metrics("run-1")->at(0).row_id, row.row_id);
   EXPECT_EQ(into.series(row.row_id)->at(0).values, (std::vector<double>{2.5, 2.0}));
-  EXPECT_EQ(into.restarts("run-1", "abc")->size(), 1u);
+  EXPECT_EQ(into.restarts("run-1", kKey)->size(), 1u);
   EXPECT_EQ(ask("into.db", "SELECT count(*) FROM machines"), Strings{"1"}) << "shared with the run that was there";
   EXPECT_FALSE(*into.has_run("run-0"));
 }
@@ -285,6 +264,58 @@ TEST_F(StoreRunsTest, a_run_that_is_there_already_is_skipped_and_one_with_other_
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().what.find("run-1 is another one"), std::string::npos) << refused.error().what;
   EXPECT_EQ(other.load_run("run-1")->cases.at(0).rows.at(1).blocks.at(0).wall_ns.at(0), 12);
+}
+
+TEST_F(StoreRunsTest, nothing_is_taken_over_that_is_not_what_its_hash_says) {
+  auto from = open("from.db"), into = open("into.db");
+  fill(from, "run-1");
+  ASSERT_TRUE(from.give_back_space());  // its file is whole
+  for (const std::string sql : {"UPDATE machines SET cpu='another'", "UPDATE environments SET torch='9'",
+                                "UPDATE cases SET batch=9", "UPDATE cases SET id='another'"}) {
+    const auto forged = folder_ / "forged.db";
+    fs::copy_file(folder_ / "from.db", forged, fs::copy_options::overwrite_existing);
+    ask("forged.db", sql);
+    {
+      auto store = open("forged.db");  // with hashes that fit
+      ASSERT_TRUE(store.finish_run(*from.load_run("run-1")));
+    }
+    EXPECT_FALSE(into.copy_run(open("forged.db"), "run-1")) << sql;
+    EXPECT_EQ(ask("into.db",
+                  "SELECT cpu FROM machines UNION ALL SELECT torch FROM environments UNION ALL SELECT id FROM "
+                  "cases UNION ALL SELECT run_id FROM runs"),
+              Strings{})
+        << sql;
+  }
+}
+
+TEST_F(StoreRunsTest, a_run_of_another_store_is_marked_and_last_only_where_there_is_no_own) {
+  auto from = open("from.db"), into = open("into.db");
+  fill(from, "theirs");
+  ASSERT_TRUE(into.copy_run(from, "theirs"));
+  EXPECT_EQ(*into.find_run("last"), "theirs");
+  EXPECT_TRUE(into.load_run("theirs")->imported);
+  auto run = a_run("own");
+  run.started = "2020-01-01T00:00:00Z";
+  ASSERT_TRUE(into.begin_run(run));
+  ASSERT_TRUE(into.add_case("own", from.load_run("theirs")->cases.at(0)));
+  EXPECT_EQ(*into.find_run("last"), "own") << "whatever date the other one claims";
+  EXPECT_FALSE(into.load_run("own")->imported);
+}
+
+TEST_F(StoreRunsTest, a_finished_run_that_another_program_changed_is_not_shown_and_a_refreshed_one_is) {
+  auto store = open("a.db");
+  const auto row = fill(store, "run-1");
+  ASSERT_TRUE(store.finish_run(a_run("run-1")));
+  ASSERT_TRUE(store.set_metrics("run-1", kKey, {{row, Metric::speedup, "", 3, 1.5, std::nullopt, "interleaved"}}));
+  ASSERT_TRUE(store.set_verdicts("run-1", {{kKey, "static"}}));
+  ASSERT_TRUE(open("a.db").load_run("run-1"));
+  ASSERT_TRUE(open("a.db").list_runs(0));
+  ask("a.db", "UPDATE run_cases SET verdict='eager'");
+  EXPECT_FALSE(open("a.db").list_runs(0));
+  ask("a.db", "UPDATE blocks SET start_ns=5");
+  const auto changed = open("a.db").load_run("run-1");
+  ASSERT_FALSE(changed);
+  EXPECT_NE(changed.error().what.find("run-1 is not as it was stored"), std::string::npos) << changed.error().what;
 }
 
 TEST_F(StoreRunsTest, a_deleted_run_leaves_nothing_of_its_own_and_others_whole) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <fstream>
 #include <thread>
 
-#include "store/migrations.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::store {
@@ -59,6 +59,7 @@ class StoreTest : public ::testing::Test {
     return *row_id;
   }
   fs::path folder_;
+  int runs_seen_ = 0;
 };
 
 TEST_F(StoreTest, gives_back_every_raw_sample_after_it_was_closed) {
@@ -173,28 +174,79 @@ TEST_F(StoreTest, never_calls_a_run_without_a_case_the_last_one) {
   EXPECT_EQ(left->front().run_id, "run-1");
 }
 
-TEST_F(StoreTest, refuses_a_page_in_which_one_bit_is_another_wherever_it_is) {
+// What a store in this file says of its newest run, or why not.
+Result<store::Run> newest_of(const fs::path& path) {
+  const auto store = Store::open_existing(path);
+  return store ? store->load_run("last") : Result<store::Run>(tl::unexpected(store.error()));
+}
+
+TEST_F(StoreTest, never_gives_another_number_where_one_bit_is_another_wherever_it_is) {
   {
     auto store = Store::open(folder_ / "a.db");
     fill(*store, "run-1");
+    auto ended = run("run-1", "");
+    ended.finished = "2026-11-21T06:01:00Z";
+    ASSERT_TRUE(store->finish_run(ended));
   }
   std::ifstream in(folder_ / "a.db", std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), {});
   ASSERT_EQ(whole.size() % 4096, 0U);
-  for (std::size_t at = 50; at < whole.size(); at += 1117) {
+  const auto right = newest_of(folder_ / "a.db");
+  ASSERT_TRUE(right) << right.error().what;
+  int refused = 0;
+  for (std::size_t at = 100; at < whole.size(); at += 37) {
     auto damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     std::ofstream(folder_ / "b.db", std::ios::binary) << damaged;
-    const auto store = Store::open_existing(folder_ / "b.db");
-    const auto run = store ? store->load_run("last") : Result<store::Run>(tl::unexpected(store.error()));
-    if (!run) {
-      EXPECT_NE(run.error().what.find("b.db"), std::string::npos);
-      EXPECT_EQ(run.error().exit, Exit::failed);
+    if (const auto run = newest_of(folder_ / "b.db")) {
+      EXPECT_EQ(*run, *right) << at;  // a page or a byte that this run does not need
       continue;
     }
-    // A page that this run does not need.
-    EXPECT_EQ(run->cases.at(0).rows.at(0).blocks.at(0).wall_ns, (std::vector<std::int64_t>{10, 20, 30})) << at;
+    ++refused;
   }
+  EXPECT_GT(refused, 20);
+}
+
+TEST_F(StoreTest, that_is_cut_off_within_its_last_page_is_damaged_in_a_run_without_an_end_too) {
+  {
+    auto store = Store::open(folder_ / "a.db");
+    fill(*store, "run-1");
+  }
+  fs::resize_file(folder_ / "a.db", fs::file_size(folder_ / "a.db") - 1000);
+  const auto run = newest_of(folder_ / "a.db");
+  ASSERT_FALSE(run);
+  EXPECT_NE(run.error().what.find("cut off"), std::string::npos) << run.error().what;
+  EXPECT_EQ(run.error().exit, Exit::failed);
+}
+
+TEST_F(StoreTest, stays_good_when_another_program_takes_up_what_a_killed_one_left) {
+  const auto child = fork();
+  if (child == 0) {  // ends without closing the store, which leaves its log
+    auto store = Store::open(folder_ / "a.db");
+    fill(*store, "run-1");
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  ASSERT_TRUE(fs::exists(folder_ / "a.db-wal"));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "SELECT count(*) FROM blocks; ANALYZE; VACUUM;", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  EXPECT_FALSE(fs::exists(folder_ / "a.db-wal"));
+  const auto run = newest_of(folder_ / "a.db");
+  ASSERT_TRUE(run) << run.error().what;
+  EXPECT_EQ(run->cases.at(0).rows.at(0).blocks.at(0).wall_ns, (std::vector<std::int64_t>{10, 20, 30}));
+  EXPECT_TRUE(Store::open(folder_ / "a.db"));
+}
+
+TEST_F(StoreTest, holds_no_value_of_another_type_whoever_writes_it) {
+  ASSERT_TRUE(Store::open(folder_ / "a.db"));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &other), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(other, "INSERT INTO peaks VALUES('m','x','avx2',1,1,1)", nullptr, nullptr, nullptr),
+            SQLITE_CONSTRAINT);
+  EXPECT_STREQ(sqlite3_errmsg(other), "cannot store TEXT value in INTEGER column peaks.threads");
+  sqlite3_close(other);
 }
 
 TEST_F(StoreTest, keeps_the_environment_of_a_row_which_its_name_then_shows) {
@@ -214,44 +266,52 @@ TEST_F(StoreTest, keeps_the_environment_of_a_row_which_its_name_then_shows) {
   EXPECT_EQ(run->cases[0].rows[1].level_and_variant(), "compile@freezing");
 }
 
-TEST_F(StoreTest, of_an_older_version_is_brought_up_to_date_with_all_that_it_holds) {
+TEST_F(StoreTest, of_an_older_strata_is_moved_aside_whole_with_a_sentence_and_is_not_touched_by_reading) {
+  const auto path = folder_ / "a.db";
   sqlite3* old = nullptr;
-  ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &old), SQLITE_OK);
-  for (int step = 0; step < 2; ++step)
-    ASSERT_EQ(sqlite3_exec(old, kMigrations.at(step), nullptr, nullptr, nullptr), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open(path.c_str(), &old), SQLITE_OK);
   const char* filled =
-      "PRAGMA journal_mode=WAL; PRAGMA user_version=2;"
-      "INSERT INTO runs VALUES('run-1','','2026-11-21T06:00:00Z','2026-11-21T06:01:00Z',0,'','',0,"
-      "'{\"precision\":0.01,\"restarts\":4}','{}','[]');"
-      "INSERT INTO cases "
-      "VALUES('abc','m','m','infer',1,'','','',1,'',0,'','',0,1,'{\"model\":\"m\",\"maths\":\"bf16\",\"ring\":4}');"
-      "INSERT INTO run_cases VALUES('run-1','abc',"
-      "'{\"case\":{\"maths\":\"bf16\"},\"spec\":{\"maths\":\"bf16\"}}','{}','{}','eager');"
-      "INSERT INTO level_rows VALUES(1,'run-1','abc','eager','default','measured','','','','',"
-      "'{\"first_ever\":{\"first_ever_ms\":9.0}}','{\"maths\":\"bf16\",\"threads\":2}','null',"
-      "'[{\"again_ms\":4.0}]','null',NULL,NULL);";
+      "PRAGMA journal_mode=WAL; PRAGMA user_version=8; CREATE TABLE runs(run_id TEXT); CREATE TABLE level_rows(x);"
+      "INSERT INTO runs VALUES('run-1')";
   ASSERT_EQ(sqlite3_exec(old, filled, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(old);
+  const auto read = Store::open_existing(path);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().what.find("by a strata before 0.1"), std::string::npos) << read.error().what;
+  static std::string message;
+  say_through([](std::string_view text) { message += text; });
+  for (int i = 0; i < 2; ++i) {
+    const auto store = Store::open(path);
+    ASSERT_TRUE(store) << store.error().what;
+    EXPECT_TRUE(store->list_runs(0)->empty());
+  }
+  say_through(nullptr);
+  EXPECT_EQ(message.find("moved to " + path.string() + ".old-1"), message.rfind("moved to ")) << "once";
   sqlite3_close(old);
-  const auto store = Store::open_existing(folder_ / "a.db");
-  ASSERT_TRUE(store) << store.error().what;
-  const auto run = store->load_run("run-1");
-  ASSERT_TRUE(run) << run.error().what;
-  EXPECT_EQ(run->cases.at(0).rows.at(0).state, "measured");
-  EXPECT_TRUE(run->cases.at(0).rows.at(0).judged);
-  EXPECT_EQ(run->cases.at(0).rows.at(0).environment, "");
-  EXPECT_EQ(run->cases.at(0).question, (core::Case{.model = "m", .precision = core::Precision::bf16}));
-  EXPECT_EQ(run->cases.at(0).rows.at(0).settings, (Json{{"precision", "bf16"}, {"threads", 2}}));
-  EXPECT_EQ(run->cases.at(0).rows.at(0).start_up, (Json{{{"total_ms", 4.0}}})) << "which was called again_ms";
-  EXPECT_EQ(run->cases.at(0).rows.at(0).info, (Json{{"cold_start", {{"total_ms", 9.0}}}}));
-  const Json named{{"precision", "bf16"}};
-  EXPECT_EQ(run->cases.at(0).bundle, (Json{{"case", named}, {"spec", named}}));
-  EXPECT_EQ(run->settings, (Json{{"ci_width", 0.01}, {"restarts", 4}})) << "which was called precision";
+  ASSERT_EQ(sqlite3_open((path.string() + ".old-1").c_str(), &old), SQLITE_OK);
+  EXPECT_EQ(
+      sqlite3_exec(
+          old, "SELECT * FROM runs", [](void* count, int, char**, char**) { return ++*static_cast<int*>(count), 0; },
+          &(runs_seen_ = 0), nullptr),
+      SQLITE_OK);
+  sqlite3_close(old);
+  EXPECT_EQ(runs_seen_, 1) << "what was only in its log came with it";
+}
+
+TEST_F(StoreTest, that_is_a_pipe_or_has_one_beside_it_is_refused_at_once) {
+  ASSERT_EQ(mkfifo((folder_ / "a.db").c_str(), 0600), 0);
+  ASSERT_TRUE(Store::open(folder_ / "b.db"));
+  ASSERT_EQ(mkfifo((folder_ / "b.db-wal").c_str(), 0600), 0);
+  for (const char* name : {"a.db", "b.db"})
+    for (const auto& error : {Store::open(folder_ / name).error(), Store::open_existing(folder_ / name).error()}) {
+      EXPECT_NE(error.what.find("no regular file"), std::string::npos) << error.what;
+      EXPECT_EQ(error.exit, Exit::usage);
+    }
 }
 
 TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {
   auto store = Store::open(folder_ / "a.db");
   static std::string message;
-  when_waiting([](std::string_view text) { message += text; });
+  say_through([](std::string_view text) { message += text; });
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ / "a.db").c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
@@ -262,7 +322,7 @@ TEST_F(StoreTest, that_another_program_holds_is_waited_for_with_a_sentence) {
   EXPECT_TRUE(store->begin_run(run("run-1", "2026-11-21T06:00:00Z")));
   later.join();
   sqlite3_close(other);
-  when_waiting(nullptr);
+  say_through(nullptr);
   EXPECT_NE(message.find("another program holds the store"), std::string::npos);
 }
 
