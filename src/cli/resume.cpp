@@ -25,6 +25,16 @@ struct ResumeArguments {
   std::vector<std::string> environments;
 };
 
+// As they were typed; empty: another program wrote them.
+std::vector<std::string> words_of(const store::Run& run) {
+  std::vector<std::string> words;
+  for (const auto& word : report::list(run.settings, "arguments")) {
+    if (!word.is_string()) return {};
+    words.push_back(word.get<std::string>());
+  }
+  return words;
+}
+
 // The run, if it can go on.
 Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
   const auto store = store::Store::open_existing(path);
@@ -34,18 +44,13 @@ Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
   if (store::state_of(*run) == store::RunState::running)
     return fail(fmt::format("run {} is being measured by another process", run->run_id),
                 "let it end; `./strata list runs` shows it", Exit::usage);
-  const auto& words = report::at(run->settings, "arguments");
-  if (!words.is_array() || words.empty())
-    return fail(fmt::format("run {} was stored by a strata that did not store its command", run->run_id),
-                "compare again: " + run->command, Exit::usage);
+  if (run->imported)
+    return fail(fmt::format("run {} came from another store, and what it says is not executed here", run->run_id),
+                "continue it where it was measured, or run its command, if you trust it: " + run->command, Exit::usage);
+  if (words_of(*run).empty())
+    return fail(fmt::format("run {} does not say how it was started", run->run_id), "compare again: " + run->command,
+                Exit::usage);
   return run;
-}
-
-std::vector<std::string> words_of(const store::Run& run) {
-  std::vector<std::string> words;
-  for (const auto& word : report::at(run.settings, "arguments"))
-    if (word.is_string()) words.push_back(word.get<std::string>());
-  return words;
 }
 
 // Set-up has to know the environments before this program starts.
@@ -75,7 +80,7 @@ int resume(const ResumeArguments& a) {
   try {
     if (report::is_suite(*run))
       return resume_suite(std::move(*run), {.store = path.string(), .format = a.format, .python = a.python});
-    const auto words = words_of(*run);  // as they were typed, read as their verb reads them
+    const auto words = words_of(*run);  // read as their verb reads them
     const auto verb = VerbWords::of(words.front());
     if (!verb) return print_error({fmt::format("run {} cannot be continued", run->run_id), "", Exit::usage});
     verb->read(words);

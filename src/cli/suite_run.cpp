@@ -98,7 +98,7 @@ Result<std::optional<store::Run>> SuiteRun::unfinished(const fs::path& path, con
     if (report::text(run.settings, "verb") != "run" || report::text(run.settings, "hash") != hash ||
         report::text(run.settings, "scale") != scale)
       continue;
-    if (store::state_of(run) == store::RunState::running) continue;
+    if (run.imported || store::state_of(run) == store::RunState::running) continue;
     return std::optional(std::move(run));
   }
   return std::nullopt;

@@ -224,6 +224,44 @@ def test_a_damaged_or_a_newer_store_is_not_taken_in(measured, store, tmp_path):
     assert listed(measured, into) == []
 
 
+def test_the_command_of_an_imported_run_is_never_executed(measured, store, tmp_path):
+    touched = tmp_path / "touched"
+    model = tmp_path / "theirs.py"
+    model.write_text(f"open({str(touched)!r}, 'w')\n", encoding="utf-8")
+    theirs = tmp_path / "theirs.db"
+    assert runs(measured, "export", "last", theirs, store=store).returncode == 0
+    words = json.dumps(["compare", f"{model}:build", "--levels", "one"])
+    store_damage.rewrite(
+        theirs,
+        "UPDATE runs SET run_id='theirs', started='2999-01-01T00:00:00Z', finished='', "
+        "list_hash='', content_hash='', settings=json_set(settings, '$.arguments', json(?))",
+        (words,),
+    )
+    for table in ("run_cases", "level_rows", "warnings", "restarts", "run_environments"):
+        store_damage.rewrite(theirs, f"UPDATE {table} SET run_id='theirs'")
+    into = tmp_path / "own" / "strata.db"
+    into.parent.mkdir()
+    shutil.copy(store, into)
+    own = listed(measured, into)
+    assert runs(measured, "import", theirs, store=into).returncode == 0
+    assert "theirs" in listed(measured, into)
+    shown = measured.run("show", "last", "--format", "json", "--store", str(into))
+    assert json.loads(shown.stdout)["run"]["id"] in own
+    for file, run in ((into, "theirs"), (theirs, "last")):
+        done = measured.run("resume", run, "--store", str(file))
+        assert done.returncode == 2 and "came from another store" in done.stderr, done
+    assert not touched.exists()
+
+
+@pytest.mark.parametrize("words", ["[1,2]", "[]", '["compare",1]', '{"a":1}', "null", '"compare"'])
+def test_arguments_that_are_no_words_are_refused(measured, store, words):
+    store_damage.rewrite(
+        store, "UPDATE runs SET settings=json_set(settings,'$.arguments',json(?))", (words,)
+    )
+    done = measured.run("resume", "last", "--store", str(store))
+    assert done.returncode == 2 and "does not say how it was started" in done.stderr, done
+
+
 def test_refresh_computes_what_an_older_strata_did_not_store(measured, store):
     before = ask(store, "SELECT * FROM metrics ORDER BY row_id, name, setting")
     store_damage.rewrite(store, "DELETE FROM metrics")
