@@ -13,6 +13,7 @@
 
 #include "cli/console.hpp"
 #include "cluster/progress.hpp"
+#include "common/escape.hpp"
 #include "common/file_lock.hpp"
 #include "common/places.hpp"
 #include "common/text.hpp"
@@ -30,10 +31,22 @@ constexpr std::array kWithValue{"--on",     "--partition", "--nodes",  "--constr
                                 "--folder", "--store",     "--format", "--output",     "-o"};
 constexpr std::array kFlags{"--dry-run", "--resume"};
 
-std::string quoted_words(const std::vector<std::string>& words) {
+std::string quoted_words(const std::vector<std::string>& words, std::string (*quoted)(std::string_view)) {
   std::vector<std::string> all;
-  for (const auto& word : words) all.push_back(plan::quoted(word));
+  for (const auto& word : words) all.push_back(quoted(word));
   return fmt::format("{}", fmt::join(all, " "));
+}
+
+// sbatch replaces %j and its like in names of files, unless a backslash is in them.
+bool sbatch_takes(const fs::path& path) {
+  const auto name = path.string();
+  return name.find_first_of("%\\") == std::string::npos && escape::one_line(name) == name;
+}
+
+bool is_name_of_shell(std::string_view name) {
+  const auto fits = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; };
+  return !name.empty() && fits(name.front()) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return fits(c) || (c >= '0' && c <= '9'); });
 }
 
 Result<fs::path> make_folder(const CompareArguments& a, const Whole& whole) {
@@ -47,6 +60,10 @@ Result<fs::path> make_folder(const CompareArguments& a, const Whole& whole) {
   }
   path = fs::absolute(path, ec).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
+  if (!sbatch_takes(path))
+    return fail(fmt::format("--folder {}: sbatch reads %, \\ and control characters in a path as something else",
+                            escape::one_line(path.string())),
+                "name a folder without them: --folder DIR", Exit::usage);
   if (a.dry_run) return path;
   fs::create_directories(path, ec);
   if (ec || ::access(path.c_str(), W_OK) != 0)
@@ -60,7 +77,7 @@ std::int64_t draw_seed() {
 }
 
 std::string command_that_sends(const CompareArguments& a, const fs::path& folder) {
-  auto command = "./strata " + quoted_words(a.words);
+  auto command = "./strata " + quoted_words(a.words, escape::shell_word);
   return plan::with_option(command, "--folder", folder.string());
 }
 
@@ -106,8 +123,9 @@ std::string exports() {
     const auto equals = value.find('=');
     const auto name = value.substr(0, equals);
     const bool own = name.starts_with("STRATA_") && name != "STRATA_WORKER";
+    if (!is_name_of_shell(name)) continue;  // it would be a command
     if (equals != std::string::npos && (own || name == "XDG_CACHE_HOME" || name == "XDG_DATA_HOME"))
-      text += fmt::format("export {}={}\n", name, plan::quoted(value.substr(equals + 1)));
+      text += fmt::format("export {}={}\n", name, escape::script_word(value.substr(equals + 1)));
   }
   return text;
 }
@@ -135,8 +153,8 @@ Result<void> write_script(const CompareArguments& a, const SharedFolder& folder)
       "code=$?\n"
       "echo $code >\"$shard.end\"\n"
       "exit $code\n",
-      exports(), plan::quoted(here), plan::quoted(folder.path.string()), cluster::begin_of_try,
-      plan::quoted(program.string()), quoted_words(words), folder.shards);
+      exports(), escape::script_word(here), escape::script_word(folder.path.string()), cluster::begin_of_try,
+      escape::script_word(program.string()), quoted_words(words, escape::script_word), folder.shards);
   return write_whole(folder.script(), text);
 }
 

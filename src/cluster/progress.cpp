@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/progress.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "cluster/shard.hpp"
@@ -21,16 +22,22 @@ namespace strata::cluster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::streamoff kEndOfLog = 64 << 10;  // bytes of it that are read
+constexpr off_t kEndOfLog = 64 << 10;  // bytes of it that are read
 constexpr std::size_t kLongestWhy = 200;
 
-// The end of a text file; empty: there is none.
+// The end of a text file; empty: there is none, or what has its name is a link, a pipe or a device.
 std::string tail_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const auto size = static_cast<std::streamoff>(file.tellg());
-  file.seekg(std::max<std::streamoff>(0, size - kEndOfLog));
-  return {std::istreambuf_iterator<char>(file), {}};
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return {};
+  std::string text;
+  struct stat about {};
+  if (::fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
+    text.resize(static_cast<std::size_t>(std::min<off_t>(about.st_size, kEndOfLog)));
+    const auto got = ::pread(file, text.data(), text.size(), about.st_size - static_cast<off_t>(text.size()));
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+  ::close(file);
+  return text;
 }
 
 // What strata complained of last, else the last line.

@@ -70,6 +70,8 @@ Result<SharedFolder> read_shared_folder(const fs::path& path) {
   for (const Json& element : sent) {
     outside::Fields submission(element, about(path).string() + ": a submission");
     Submission read{submission.text("job"), submission.text("sent"), {}};
+    if (read.job.empty() || read.job.find_first_not_of("0123456789") != std::string::npos)
+      submission.complain("job", read.job, "a number");  // it becomes a word of scancel's
     for (const auto shard : submission.integers("shards", std::nullopt, 1, folder.shards))
       read.shards.push_back(static_cast<int>(shard));
     if (submission.error()) return tl::unexpected(*submission.error());

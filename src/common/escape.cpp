@@ -199,4 +199,10 @@ std::string shell_word(std::string_view text) {
   return out + "'";
 }
 
+std::string script_word(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 }  // namespace strata::escape

@@ -28,5 +28,7 @@ std::string markdown(std::string_view text);
 std::string markdown_code(std::string_view text);
 // A word of the shell, the same bytes; quoted where it must be. Control characters need $'...' (bash, zsh, POSIX 2024).
 std::string shell_word(std::string_view text);
+// A word of any sh, the same bytes between quotes, a line end as it is: for scripts, not for people.
+std::string script_word(std::string_view text);
 
 }  // namespace strata::escape

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -311,6 +313,65 @@ def test_what_is_under_way_can_be_cancelled(grid_program, slurm):
     (slurm.folder / "jobs" / "101" / "1").write_text("RUNNING|n1", encoding="utf-8")
     done = grid_program.run("status", "shared folder", "--cancel")
     assert done.returncode == 0 and slurm.calls("scancel") == [["101_1"]]
+
+
+def test_a_script_of_a_task_sets_what_is_meant_and_runs_nothing_else(grid_program, slurm, tmp_path):
+    touched, value = tmp_path / "touched", "it's $(touch x)\n\x1b[31m`touch y`\\"
+    grid_program.environment |= {f"STRATA_N;touch {touched};A": "1", "STRATA_VALUE": value}
+    slurm.fate(1, "crash")
+    assert send(grid_program, "--nodes", "1").returncode == 0
+    script = (grid_program.folder / "shared folder" / "task.sh").read_text(encoding="utf-8")
+    settings, _ = script.split("\ncd ", 1)
+    done = subprocess.run(
+        ["sh", "-c", settings + '\nprintf %s "$STRATA_VALUE"'],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == value and done.stderr == ""
+    assert not touched.exists() and not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["job%j", "a\\b", "a\nb"])
+def test_a_folder_that_sbatch_would_read_as_another_one_is_refused(grid_program, slurm, name):
+    done = send(grid_program, "--nodes", "1", folder=name)
+    assert done.returncode == 2 and "sbatch reads" in done.stderr, done
+    assert not slurm.calls("sbatch") and not (grid_program.folder / name).exists()
+
+
+@pytest.mark.parametrize("job", ["--name=all", "101 102", "", "1;2"])
+def test_a_job_that_is_no_number_never_reaches_slurm(grid_program, slurm, job):
+    slurm.fate(1, "crash")
+    assert send(grid_program, "--nodes", "1").returncode == 0
+    slurm.wait()
+    about = grid_program.folder / "shared folder" / "split.json"
+    split = json.loads(about.read_text(encoding="utf-8"))
+    split["submissions"][0]["job"] = job
+    about.write_text(json.dumps(split), encoding="utf-8")
+    calls = slurm.calls("squeue")
+    done = grid_program.run("status", "shared folder", "--cancel")
+    assert done.returncode != 0 and '"job"' in done.stderr, done
+    assert slurm.calls("squeue") == calls and not slurm.calls("scancel")
+
+
+def test_a_log_that_is_no_file_of_its_own_is_not_read(grid_program, slurm, tmp_path):
+    slurm.fate(1, "crash")
+    assert send(grid_program, "--nodes", "1").returncode == 0
+    slurm.wait()
+    log = grid_program.folder / "shared folder" / "shard-1.log"
+    secret = tmp_path / "secret"
+    secret.write_text("error: the password\n", encoding="utf-8")
+    for make in (
+        lambda: os.mkfifo(log),
+        lambda: log.symlink_to("/dev/zero"),
+        lambda: log.symlink_to(secret),
+    ):
+        log.unlink(missing_ok=True)
+        make()
+        done = grid_program.run("status", "shared folder", timeout=30)
+        assert done.returncode == 1 and "password" not in done.stdout, done
 
 
 def test_a_suite_cannot_say_that_it_is_split(grid_program):
