@@ -246,16 +246,19 @@ int fetch_set(const DataArguments& a) {
     answer(fmt::format("{} is part of strata: there is nothing to fetch\n", a.name));
     return 0;
   }
+  const data::FetchOptions fetching{.data_dir = options->data_dir,
+                                    .from = a.from,
+                                    .on_terminal = ::isatty(STDERR_FILENO) == 1,
+                                    .note = [](const std::string& line) { tell(line + "\n"); }};
+  const auto lock = data::lock_data_dir(fetching);
+  if (!lock) return interrupted().load() ? interrupt_exit_code() : print_error(lock.error());
   const auto reader = data::make_reader(a.name, *options);
   if (reader && (*reader)->sources()) {
     answer(fmt::format("{} is in {} already; ./strata data verify {} reads it\n", a.name, options->data_dir.string(),
                        a.name));
     return 0;
   }
-  const auto done = data::fetch(*entry, {.data_dir = options->data_dir,
-                                         .from = a.from,
-                                         .on_terminal = ::isatty(STDERR_FILENO) == 1,
-                                         .note = [](const std::string& line) { tell(line + "\n"); }});
+  const auto done = data::fetch(*entry, fetching);
   if (!done && interrupted().load()) {
     print_error(done.error());
     return interrupt_exit_code();

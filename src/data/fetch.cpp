@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +23,10 @@ namespace strata::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int curl_cannot_resume = 33, curl_http_error = 22;  // curl(1), exit codes
+// curl(1), exit codes
+constexpr int curl_cannot_resume = 33, curl_http_error = 22, curl_cannot_write = 23, curl_too_slow = 28,
+              curl_too_large = 63, ended_by_too_large = 128 + SIGXFSZ;
+constexpr const char* kSlowest = "4096";  // bytes a second
 
 Result<std::string> md5_of_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -44,13 +48,21 @@ Result<std::string> md5_of_file(const fs::path& path) {
   return text;
 }
 
-// The exit code of a program with this one's streams; 127: it could not be started. Ended when this one is interrupted.
-int run_program(const std::vector<std::string>& words) {
+// The exit code of a program with this one's streams; 127: it could not be started. Ended when this one is interrupted,
+// and however this one ends. `most_bytes` that a file of it may have; 0: any.
+int run_program(const std::vector<std::string>& words, std::uint64_t most_bytes = 0) {
   std::vector<char*> argv;
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  pid_t child = 0;
-  if (::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0) return 127;
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child < 0) return 127;
+  if (child == 0) {  // only what may be called between fork and exec
+    const rlimit most{most_bytes, most_bytes};
+    if (most_bytes > 0) ::setrlimit(RLIMIT_FSIZE, &most);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() == parent) ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
   bool sigterm_sent = false;
   for (int status = 0;;) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -71,6 +83,19 @@ std::string url_of(const Download& download, const FetchOptions& options) {
   return options.from + (options.from.ends_with('/') ? "" : "/") + file_name_of(download);
 }
 
+std::uint64_t most_bytes_of(const Download& download) {
+  return download.bytes + download.bytes / 8 + (1 << 20);
+}
+
+// What curl's exit code means, where it is known.
+std::string meaning_of(int code, const Download& download) {
+  if (code == curl_http_error) return " (the server has no such file, or refuses it)";
+  if (code == curl_too_slow) return fmt::format(" (less than {} bytes a second for a minute, or no answer)", kSlowest);
+  if (code == curl_too_large || code == ended_by_too_large || code == curl_cannot_write)
+    return fmt::format(" (more than {} bytes came, or they cannot be written)", most_bytes_of(download));
+  return "";
+}
+
 // What to do without a network.
 std::string by_hand(const CatalogueEntry& entry, const Download& download, const FetchOptions& options) {
   return fmt::format(
@@ -79,16 +104,27 @@ std::string by_hand(const CatalogueEntry& entry, const Download& download, const
       download.url, place_of(entry, download, options.data_dir).string(), entry.page);
 }
 
-int call_curl(const std::string& url, const fs::path& partial, const FetchOptions& options) {
-  // What somebody else keeps may come by any road, since its checksum is known.
+// What comes is no longer than what is known of it, with some room, and no slower than kSlowest for a minute.
+int call_curl(const Download& download, const fs::path& partial, const FetchOptions& options) {
+  // What somebody else keeps may come by any road, since its checksum is known; no server leads to a file here.
   const char* roads = options.from.empty() ? "=https" : "=https,http,file";
+  const char* redirections = options.from.empty() ? "=https" : "=https,http";
+  const auto most_bytes = most_bytes_of(download);
   std::vector<std::string> words{"curl",
                                  "--fail",
                                  "--location",
                                  "--proto",
                                  roads,
                                  "--proto-redir",
-                                 roads,
+                                 redirections,
+                                 "--max-redirs",
+                                 "10",
+                                 "--max-filesize",
+                                 std::to_string(most_bytes),
+                                 "--speed-limit",
+                                 kSlowest,
+                                 "--speed-time",
+                                 "60",
                                  "--retry",
                                  "3",
                                  "--connect-timeout",
@@ -101,8 +137,8 @@ int call_curl(const std::string& url, const fs::path& partial, const FetchOption
     words.push_back("--progress-bar");
   else
     words.insert(words.end(), {"--silent", "--show-error"});
-  words.insert(words.end(), {"--", url});
-  return run_program(words);
+  words.insert(words.end(), {"--", url_of(download, options)});
+  return run_program(words, most_bytes);
 }
 
 Result<void> check_room(const Download& download, const FetchOptions& options) {
@@ -140,18 +176,17 @@ Result<void> download_file(const CatalogueEntry& entry, const Download& download
     whole = md5 && *md5 == download.md5;
     if (!whole) fs::remove(partial, ec);
   }
-  int code = whole ? 0 : call_curl(url, partial, options);
+  int code = whole ? 0 : call_curl(download, partial, options);
   if (code == curl_cannot_resume && !interrupted().load()) {
     fs::remove(partial, ec);
-    code = call_curl(url, partial, options);
+    code = call_curl(download, partial, options);
   }
   if (interrupted().load()) return fail("interrupted; the download so far stays, and the same command continues it");
   if (code == 127)
     return fail("the program curl is missing, by which sets are fetched",
                 "apt-get install curl; " + by_hand(entry, download, options), Exit::environment);
   if (code != 0)
-    return fail(fmt::format("{}: curl ended with {}{}", url, code,
-                            code == curl_http_error ? " (the server has no such file, or refuses it)" : ""),
+    return fail(fmt::format("{}: curl ended with {}{}", url, code, meaning_of(code, download)),
                 by_hand(entry, download, options), Exit::environment);
   const auto md5 = STRATA_TRY(md5_of_file(partial));
   if (md5 != download.md5) {
@@ -202,12 +237,20 @@ fs::path place_of(const CatalogueEntry& entry, const Download& download, const f
   return data_dir / (download.archive ? "downloads" : entry.folder) / file_name_of(download);
 }
 
-Result<void> fetch(const CatalogueEntry& entry, const FetchOptions& options) {
+Result<std::unique_ptr<FileLock>> lock_data_dir(const FetchOptions& options) {
   std::error_code ec;
   fs::create_directories(options.data_dir, ec);
   if (ec)
     return fail(fmt::format("{}: cannot make this folder: {}", options.data_dir.string(), ec.message()),
                 "name a folder that you may write to: --data-dir", Exit::usage);
+  auto lock = std::make_unique<FileLock>(options.data_dir, [&] {
+    if (options.note) options.note("another process fetches into this folder: waiting for its end");
+  });
+  if (interrupted().load()) return fail("interrupted");
+  return lock;
+}
+
+Result<void> fetch(const CatalogueEntry& entry, const FetchOptions& options) {
   for (const auto& download : entry.downloads) {
     STRATA_TRY(download_file(entry, download, options));
     if (!download.archive) continue;

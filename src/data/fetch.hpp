@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
+#include "common/file_lock.hpp"
 #include "common/result.hpp"
 #include "data/catalogue.hpp"
 
@@ -22,6 +24,9 @@ struct FetchOptions {
 // Where a download is looked for and put by hand: a file that lies there is checked and not fetched again.
 std::filesystem::path place_of(const CatalogueEntry& entry, const Download& download,
                                const std::filesystem::path& data_dir);
+
+// Held while a set is looked for and fetched: of two that fetch at once, the second finds what the first got.
+Result<std::unique_ptr<FileLock>> lock_data_dir(const FetchOptions& options);
 
 // Error: no network or no curl (Exit::environment, with what to do by hand), another checksum, no room.
 Result<void> fetch(const CatalogueEntry& entry, const FetchOptions& options);

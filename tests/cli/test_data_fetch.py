@@ -4,11 +4,14 @@ place, what was cut off goes on."""
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import os
 import re
 import shutil
+import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -100,19 +103,91 @@ def test_a_file_that_the_server_does_not_have_is_said(strata, server, sets):
     assert done.returncode == 3 and "the server has no such file" in done.stderr, done.stderr
 
 
+def a_curl(folder: Path, script: str) -> str:
+    """A PATH on which curl is this script."""
+    (folder / "bin").mkdir()
+    curl = folder / "bin" / "curl"
+    curl.write_text(f"#!/bin/sh\n{script}\n")
+    curl.chmod(0o755)
+    return f"{curl.parent}:{os.environ['PATH']}"
+
+
+@contextlib.contextmanager
+def raw_server(answer: bytes, times: int):
+    """Sends these bytes to everybody, the body again and again."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(4096)
+                        head, _, body = answer.partition(b"\r\n\r\n")
+                        connection.sendall(head + b"\r\n\r\n")
+                        for _ in range(times):
+                            connection.sendall(body)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
 def test_only_https_is_used_unless_another_place_is_named(strata, sets, tmp_path):
     """By a curl that notes its words and fails."""
-    (tmp_path / "bin").mkdir()
-    curl = tmp_path / "bin" / "curl"
-    curl.write_text(f'#!/bin/sh\necho "$@" > "{tmp_path}/words"\nexit 7\n')
-    curl.chmod(0o755)
-    done = strata.run("data", "fetch", "stl10", PATH=f"{curl.parent}:{os.environ['PATH']}")
+    path = a_curl(tmp_path, f'echo "$@" > "{tmp_path}/words"\nexit 7')
+    done = strata.run("data", "fetch", "stl10", PATH=path)
     words = (tmp_path / "words").read_text()
     assert (
         done.returncode == 3
         and "--proto =https --proto-redir =https " in words
         and "https://ai.stanford.edu/" in words
     ), words
+
+
+def test_no_server_leads_to_a_file_here_and_what_comes_is_bounded(strata, sets, tmp_path):
+    secret = tmp_path / "train-images-idx3-ubyte.gz"
+    secret.write_bytes(b"x")
+    redirect = f"HTTP/1.0 302 Found\r\nLocation: file://{secret}\r\n\r\n".encode()
+    endless = b"HTTP/1.0 200 OK\r\n\r\n" + bytes(1 << 20)
+    for answer, words in ((redirect, "curl ended with 1"), (endless, "bytes came")):
+        with raw_server(answer, times=40 if answer is endless else 1) as url:
+            done = strata.run("data", "fetch", "mnist", "--from", url)
+        assert done.returncode == 3 and words in done.stderr, done.stderr
+        got = [path for path in sets.rglob("*") if path.is_file()]
+        assert all(path.stat().st_size <= 13 << 20 for path in got), got
+
+
+def test_curl_ends_with_the_command_that_started_it_however_that_ends(strata, sets, tmp_path):
+    place = a_curl(tmp_path, f'echo $$ > "{tmp_path}/pid"; exec sleep 60')
+    strata.environment["PATH"] = place
+    process = strata.start("data", "fetch", "mnist")
+    until = time.monotonic() + 30
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    pid = (tmp_path / "pid").read_text().strip()
+    process.kill()
+    process.communicate(timeout=30)
+    while Path(f"/proc/{pid}").exists():
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        if state == "Z":
+            break
+        assert time.monotonic() < until, "curl lives on"
+        time.sleep(0.02)
+
+
+def test_of_several_that_fetch_at_once_one_does_at_a_time(strata, sets, tmp_path):
+    """By a curl that notes when another one runs, and fails."""
+    busy, beside = tmp_path / "busy", tmp_path / "beside"
+    strata.environment["PATH"] = a_curl(
+        tmp_path,
+        f'mkdir "{busy}" || touch "{beside}"; sleep 0.3; rmdir "{busy}"; exit 7',
+    )
+    processes = [strata.start("data", "fetch", "mnist") for _ in range(3)]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert all("curl ended with 7" in text for text in errors), errors
+    assert sum("another process fetches" in text for text in errors) == 2, errors
+    assert not beside.exists()
 
 
 def test_a_machine_without_curl_is_told(strata, sets, tmp_path):
