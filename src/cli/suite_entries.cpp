@@ -18,6 +18,8 @@ namespace {
 using suite::Setting;
 using Words = std::vector<std::string>;
 
+constexpr std::size_t kMostEntries = 10'000;
+
 // What a suite leaves to `strata run`: set-up has to know it beforehand, or it is about the whole suite.
 const std::set<std::string>& not_for_entries() {
   static const std::set<std::string> names{"constraint", "data-dir", "dry-run", "env",   "folder", "format",
@@ -71,6 +73,12 @@ Result<std::vector<Words>> ways_of(const suite::Suite& suite, const Setting& set
   if (is_flag(option) != setting.flag.has_value())
     return wrong(is_flag(option) ? "is true or false" : "takes a value, not true or false");
   if (is_flag(option)) return std::vector<Words>{*setting.flag ? Words{option.get_name()} : Words{}};
+  // It would be read as an option of its own; a negative number is a value.
+  const auto is_option = [](const std::string& value) {
+    return value.starts_with('-') && value.find_first_of("0123456789.") != 1;
+  };
+  if (std::any_of(setting.values.begin(), setting.values.end(), is_option))
+    return wrong("has a value that begins with -, as options do; a path can begin with ./");
   const auto say = [&](const std::string& value) {
     return option.get_positional() ? Words{value} : Words{option.get_name(), value};
   };
@@ -120,6 +128,10 @@ Result<std::vector<Words>> product_of(const suite::Suite& suite, const suite::En
     const auto* option = option_named(verb, setting->key);
     if (option == nullptr) return tl::unexpected(unknown_key(suite, *setting, verb));
     const auto ways = STRATA_TRY(ways_of(suite, *setting, *option));
+    if (all.size() * ways.size() > kMostEntries)
+      return tl::unexpected(suite::at_line(suite.path, setting->line,
+                                           fmt::format("an entry of more than {} combinations of values", kMostEntries),
+                                           "shorten its lists"));
     std::vector<Words> longer;
     for (const auto& words : all)
       for (const auto& way : ways) {

@@ -106,6 +106,11 @@ class FolderReader : public Reader {
     }
     if (ec) return fail(fmt::format("{}: cannot be listed: {}", folder.string(), ec.message()), folder_hint);
     std::sort(images.begin(), images.end());
+    for (const auto& image : images)
+      if (image.find_first_of("\r\n") != std::string::npos)
+        return fail(fmt::format("{}: '{}' has a line end in its name, and a list has an image a line", folder.string(),
+                                escape::one_line(image)),
+                    "rename it");
     fs::create_directories(place.parent_path(), ec);
     const fs::path partial = place.string() + ".partial";
     std::ofstream out(partial, std::ios::binary | std::ios::trunc);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 namespace strata::data {
@@ -14,5 +15,13 @@ struct Image {
 };
 
 constexpr std::size_t most_pixels = 100'000'000;  // of a photograph; beyond it is an attack or a mistake
+
+// Held while an image of so many pixels is decoded: of large ones, which take up to 6 bytes a pixel, one at a time,
+// however many threads decode.
+inline std::unique_lock<std::mutex> one_large_image(std::size_t pixels) {
+  constexpr std::size_t large = 16'000'000;
+  static std::mutex alone;
+  return pixels > large ? std::unique_lock(alone) : std::unique_lock<std::mutex>();
+}
 
 }  // namespace strata::data

@@ -8,13 +8,17 @@
 #include <array>
 #include <csetjmp>
 #include <cstdio>
+#include <mutex>
 // after it, whose types it uses
 #include <jerror.h>
+
+#include "common/interrupt.hpp"
 
 namespace strata::data {
 namespace {
 
 constexpr double scaled_slack = 1.25;  // what is decoded may be smaller than wanted by that
+constexpr int most_scans = 200;        // cameras and encoders write ten; each is a walk through the whole image
 constexpr const char* jpeg_hint = "get the file again; is the disk or the download damaged?";
 
 // libjpeg reports by calls that must not return; what it says is kept here.
@@ -43,10 +47,22 @@ void keep_warning(j_common_ptr info, int level) {
   info->err->format_message(info, reports->message.data());
 }
 
+// Called now and then while libjpeg works.
+void look_up(j_common_ptr info) {
+  auto* reports = reinterpret_cast<Reports*>(info->err);
+  const bool too_many = reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > most_scans;
+  if (!too_many && !interrupted()) return;
+  std::snprintf(reports->message.data(), reports->message.size(), "%s",
+                too_many ? "it has more than 200 scans" : "reading it was interrupted");
+  std::longjmp(reports->back, 1);
+}
+
 // Owns what libjpeg allocates; nothing between setjmp and longjmp has a destructor.
 struct Decoder {
   jpeg_decompress_struct info{};
   Reports reports;
+  jpeg_progress_mgr progress{};
+  std::unique_lock<std::mutex> alone;  // of a large image
   const char* refused = nullptr;
   Decoder() {
     info.err = jpeg_std_error(&reports.library);
@@ -61,6 +77,8 @@ bool start(Decoder& decoder, std::span<const std::uint8_t> bytes, std::size_t sc
   if (setjmp(decoder.reports.back) != 0) return false;
   auto& info = decoder.info;
   jpeg_create_decompress(&info);
+  decoder.progress.progress_monitor = look_up;
+  info.progress = &decoder.progress;
   jpeg_mem_src(&info, bytes.data(), bytes.size());
   jpeg_read_header(&info, TRUE);
   if (info.num_components != 1 && info.num_components != 3)
@@ -68,6 +86,7 @@ bool start(Decoder& decoder, std::span<const std::uint8_t> bytes, std::size_t sc
   else if (std::size_t{info.image_width} * info.image_height > most_pixels)
     decoder.refused = "it has more than 100 million pixels";
   if (decoder.refused) return false;
+  decoder.alone = one_large_image(std::size_t{info.image_width} * info.image_height);
   info.out_color_space = JCS_RGB;
   info.scale_num = info.scale_denom = 8;
   // The fractions that libjpeg-turbo has vector code for; others take longer than the whole.

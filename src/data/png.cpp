@@ -25,6 +25,7 @@ Result<Image> decode_png(std::span<const std::uint8_t> bytes, const std::string&
     std::strcpy(png.message, "more than 100 million pixels");
     return failed();
   }
+  const auto alone = one_large_image(std::size_t{png.width} * png.height);
   png.format = PNG_FORMAT_RGB;
   Image image{.width = png.width, .height = png.height, .rgb = {}};
   image.rgb.resize(PNG_IMAGE_SIZE(png));

@@ -30,6 +30,7 @@ using outside::Fields;
 constexpr int search_depth = 4;
 const char* const see_level_json = "docs/protocol.md, section level.json, shows every field";
 constexpr std::uintmax_t largest_file_bytes = 1 << 20;
+constexpr std::size_t most_variants = 200;
 const std::vector<std::string> placeholders = {"python", "tools_python", "level_python", "build", "level", "root"};
 const std::vector<std::string> known_keys = {
     "id",         "title",        "rank",          "language", "api",         "devices", "modes",
@@ -148,6 +149,12 @@ std::vector<Variant> read_variants(Fields& fields, const Json& object, std::vect
                      "docs/protocol.md, section level.json, shows one");
     return result;
   }
+  if (variants->size() > most_variants) {
+    fields.fail_with(
+        fmt::format("{}: \"variants\" has {} of them; allowed are {}", fields.where(), variants->size(), most_variants),
+        see_level_json);
+    return result;
+  }
   for (const auto& [name, about] : variants->items()) {
     const std::string where = fmt::format("{}: variant \"{}\"", fields.where(), name);
     if (!good_variant(name) || !about.is_object()) {
@@ -218,6 +225,10 @@ void read_requirements(Fields& fields, Level& level) {
                        [](const std::string& word) { return word.find("{level_python}") != std::string::npos; });
   };
   const bool used = names(level.start) || names(level.prepare);
+  std::error_code none;
+  if (const auto bytes = fs::file_size(file, none); used && !none && bytes > largest_file_bytes)
+    return fields.fail_with(fmt::format("{}: has {} bytes; allowed are {}", file.string(), bytes, largest_file_bytes),
+                            see_level_json);
   const auto hash = sha256_of_file(file);
   if (hash && used) {
     level.requirements = *hash;

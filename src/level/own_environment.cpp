@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
-#include <regex>
 
+#include "common/escape.hpp"
 #include "common/hash.hpp"
 #include "common/places.hpp"
+#include "common/text.hpp"
 
 namespace strata::level {
 namespace fs = std::filesystem;
@@ -16,10 +18,13 @@ namespace {
 // "3.11" of the environment that an interpreter belongs to, from its pyvenv.cfg; empty: it has none.
 std::string python_version(const std::string& python) {
   std::ifstream file(fs::path(python).parent_path().parent_path() / "pyvenv.cfg");
-  static const std::regex version(R"(version(?:_info)? *= *(\d+\.\d+).*)");
-  std::smatch match;
-  for (std::string line; std::getline(file, line);)
-    if (std::regex_match(line, match, version)) return match[1];
+  for (std::string line; std::getline(file, line);) {
+    const auto equals = line.find('=');
+    const auto key = line.substr(0, line.find_first_of(" ="));
+    if (equals == std::string::npos || (key != "version" && key != "version_info")) continue;
+    const auto numbers = split(line.substr(std::min(line.find_first_not_of(" =", equals), line.size())), '.');
+    if (numbers.size() >= 2) return numbers[0] + "." + numbers[1];
+  }
   return {};
 }
 
@@ -58,10 +63,12 @@ std::optional<Error> own_environment_missing(const Level& level, const Places& p
 
 std::string own_environment_size(const Level& level) {
   std::ifstream file(level.folder / "requirements.txt");
-  static const std::regex size(R"(# *(\d+ MB to download, \d+ MB on disk).*)");
-  std::smatch match;
-  for (std::string line; std::getline(file, line) && line.starts_with('#');)
-    if (std::regex_match(line, match, size)) return match[1];
+  constexpr std::string_view middle = " MB to download, ", end = " MB on disk";
+  for (std::string line; std::getline(file, line) && line.starts_with('#');) {
+    const auto begins = line.find_first_not_of("# "), stops = line.find(end);
+    if (stops != std::string::npos && line.find(middle) < stops)
+      return escape::one_line(line.substr(begins, stops + end.size() - begins));
+  }
   return {};
 }
 

@@ -15,13 +15,14 @@
 
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
-#include "common/places.hpp"
+#include "common/text.hpp"
 
 namespace strata::suite {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uintmax_t kMostBytes = 1 << 20;
+constexpr std::ptrdiff_t kMostDots = 500;
 
 int line_of(const toml::node& node) {
   return static_cast<int>(node.source().begin.line);
@@ -144,6 +145,18 @@ std::vector<std::string> names_of_suites(const fs::path& folder) {
   return names;
 }
 
+// Each dot of a key is a table in a table, and the parser nests calls as deep; a key and what is inline are one line.
+Result<void> check_depth(const fs::path& path, std::string_view text) {
+  int number = 0;
+  for (const auto& line : split(text, '\n')) {
+    ++number;
+    if (const auto dots = std::count(line.begin(), line.end(), '.'); dots > kMostDots)
+      return tl::unexpected(at_line(path, number, fmt::format("{} dots in one line; allowed are {}", dots, kMostDots),
+                                    "a key of a suite has none; break a long list into lines"));
+  }
+  return {};
+}
+
 }  // namespace
 
 Error at_line(const fs::path& path, int line, const std::string& what, std::string hint) {
@@ -151,11 +164,12 @@ Error at_line(const fs::path& path, int line, const std::string& what, std::stri
 }
 
 Result<fs::path> find(const std::string& name, const fs::path& root) {
-  if (there_is(name)) return fs::path(name);
   const auto folder = root / "suites";
   const auto names = names_of_suites(folder);
   const auto own = std::find(names.begin(), names.end(), name);
   if (own != names.end()) return folder / (*own + ".toml");
+  std::error_code ec;
+  if (fs::is_regular_file(name, ec)) return fs::path(name);
   const auto near = nearest(name, names);
   return fail(fmt::format("there is no suite '{}'{}: it is neither a file nor one of: {}", name,
                           near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(names, ", ")),
@@ -164,13 +178,15 @@ Result<fs::path> find(const std::string& name, const fs::path& root) {
 
 Result<Suite> read(const fs::path& path) {
   std::error_code ec;
-  const auto bytes = fs::file_size(path, ec);
-  std::ifstream file(path, std::ios::binary);
+  const auto bytes = fs::file_size(path, ec);  // of a pipe it has none
+  std::ifstream file;
+  if (!ec) file.open(path, std::ios::binary);
   if (ec || !file) return fail(fmt::format("{}: cannot be read", path.string()), "", Exit::usage);
   if (bytes > kMostBytes)
     return fail(fmt::format("{}: {} bytes are no suite", path.string(), bytes), "name a suite's file", Exit::usage);
   std::stringstream text;
   text << file.rdbuf();
+  STRATA_TRY(check_depth(path, text.view()));
   const auto parsed = toml::parse(text.view(), path.string());
   if (!parsed)
     return tl::unexpected(at_line(path, static_cast<int>(parsed.error().source().begin.line),

@@ -53,6 +53,30 @@ def stored(strata) -> list[dict]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model = '--help'", "begins with -"),
+        (f"model = '{MODEL}'\nlevels = ['one', '--dry-run']", "begins with -"),
+        ("a" + ".a" * 200_000 + " = 1", "dots in one line"),
+        ("[" + ".".join('"="' for _ in range(200_000)) + "]\nx = 1", "dots in one line"),
+        (
+            "\n".join(
+                f"{name} = {[f'{n}{end}' for n in range(1, 3000)]}"
+                for name, end in (("batch", ""), ("size", ""), ("budget", "s"), ("name", "x"))
+            ),
+            "combinations",
+        ),
+    ],
+    ids=["an option", "an option in a list", "deep key", "deep header", "many"],
+)
+def test_what_no_suite_has_is_refused_with_its_line(strata, text, words):
+    written = write(strata, f"[[entry]]\nverb = 'compare'\n{text}\n")
+    done = strata.run("run", written, "--dry-run", timeout=30)
+    assert done.returncode == 2 and words in done.stderr, done
+    assert re.match(r"error: .*suite\.toml:\d+: ", done.stderr), done.stderr
+
+
 def test_every_entry_is_run_and_found_again_below_its_suite(strata):
     strata.level("one", rank=1)
     done = run(strata, QUICK + "[[entry]]\n[[entry]]\norder-seed = [3, 4]\n")

@@ -5,6 +5,7 @@
 #include <jpeglib.h>
 
 #include <cstdio>
+#include <thread>
 
 #include "data/jpeg.hpp"
 #include "data/png.hpp"
@@ -25,7 +26,8 @@ using testing::Place;
 using testing::write_file;
 
 // A photograph of one colour.
-std::string jpeg(unsigned width, unsigned height, std::array<std::uint8_t, 3> colour, J_COLOR_SPACE space = JCS_RGB) {
+std::string jpeg(unsigned width, unsigned height, std::array<std::uint8_t, 3> colour, J_COLOR_SPACE space = JCS_RGB,
+                 bool progressive = false) {
   const int channels = space == JCS_GRAYSCALE ? 1 : space == JCS_CMYK ? 4 : 3;
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
@@ -40,6 +42,7 @@ std::string jpeg(unsigned width, unsigned height, std::array<std::uint8_t, 3> co
   info.in_color_space = space;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 95, TRUE);
+  if (progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   std::vector<std::uint8_t> row(width * static_cast<unsigned>(channels));
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = colour[i % static_cast<unsigned>(channels) % 3];
@@ -77,6 +80,22 @@ TEST(data_jpeg, is_refused_when_it_is_cut_or_damaged_instead_of_becoming_grey) {
     EXPECT_THAT(jpeg_error(file.substr(0, cut)), HasSubstr("file: no readable JPEG: ")) << cut;
   EXPECT_THAT(jpeg_error("\xff\xd8\xff nothing"), HasSubstr("no readable JPEG"));
   EXPECT_THAT(jpeg_error(jpeg(8, 8, {1, 2, 3}, JCS_CMYK)), HasSubstr("neither grey nor of three colours"));
+}
+
+TEST(data_jpeg, of_many_scans_is_refused_before_they_are_walked_through_and_a_usual_one_is_not) {
+  const auto file = jpeg(64, 64, {200, 100, 50}, JCS_RGB, true);
+  EXPECT_EQ(jpeg_error(file), "accepted");
+  const auto last = file.rfind("\xff\xda");
+  ASSERT_NE(last, std::string::npos);
+  auto bomb = file.substr(0, last);
+  for (int i = 0; i < 1000; ++i) bomb += file.substr(last, file.size() - 2 - last);
+  EXPECT_THAT(jpeg_error(bomb + "\xff\xd9"), HasSubstr("more than 200 scans"));
+}
+
+TEST(data_image, is_decoded_while_no_other_is_where_it_is_large) {
+  const auto first = one_large_image(most_pixels);
+  EXPECT_TRUE(first.owns_lock());
+  std::thread([] { EXPECT_FALSE(one_large_image(1'000'000).owns_lock()) << "small ones wait for nobody"; }).join();
 }
 
 TEST(data_jpeg, scaled_is_the_smallest_fraction_that_is_four_fifths_of_what_is_wanted) {
@@ -315,6 +334,12 @@ TEST(data_folder, has_its_classes_by_name_and_a_list_that_stays) {
   ASSERT_TRUE(second) << error_of(second);
   EXPECT_FALSE(second->facts.made_now);
   EXPECT_EQ(second->set.train.list_sha256, first->set.train.list_sha256);
+}
+
+TEST(data_folder, with_a_line_end_in_a_name_is_refused_as_its_list_would_name_others) {
+  Folders pets;
+  write_file(pets.folder / "pets/train/cat/2\n.png", encode_png(std::vector<std::uint8_t>(27, 7), 3, 3, 3));
+  EXPECT_THAT(error_of(open_dataset(pets.root, pets.options)), AllOf(HasSubstr("line end"), HasSubstr("cat/2 .png")));
 }
 
 TEST(data_folder, takes_the_lists_of_its_owner_in_their_order) {

@@ -97,6 +97,12 @@ TEST_F(LevelTest, reads_every_field) {
   EXPECT_EQ(level->folder, root_ / "libtorch");
 }
 
+TEST_F(LevelTest, has_no_more_variants_than_anybody_reads) {
+  Json many = Json::object();
+  for (int i = 0; i < 201; ++i) many["v" + std::to_string(i)] = {{"title", "t"}};
+  expect_refused("variants", many, "has 201 of them; allowed are 200");
+}
+
 TEST_F(LevelTest, sorts_by_rank_then_id_and_searches_below) {
   write("b", good("b", 2));
   write("deep/er/a", good("a", 2));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -106,6 +107,17 @@ TEST_F(OwnEnvironmentTest, what_is_missing_is_said_with_the_command_and_the_size
   fs::create_directories(folder + "/bin");
   std::ofstream(folder + "/bin/python") << "";
   EXPECT_FALSE(own_environment_missing(level, places_));
+}
+
+TEST_F(OwnEnvironmentTest, a_list_may_be_strange_and_is_neither_waited_for_nor_overflows) {
+  const auto long_line = "# 5 MB to download, 6 MB on disk" + std::string(400'000, ' ') + "\n";
+  EXPECT_EQ(own_environment_size(own(long_line)), "5 MB to download, 6 MB on disk");
+  EXPECT_EQ(own_environment_size(own("# " + std::string(400'000, '1') + "\n# x MB on disk\n")), "");
+  EXPECT_THAT(read_level("{level_python}", std::string(2 << 20, 'x')).error().what, HasSubstr("allowed are 1048576"));
+  const auto list = root_ / "levels/own/requirements.txt";
+  fs::remove(list);
+  ASSERT_EQ(mkfifo(list.c_str(), 0600), 0);
+  EXPECT_THAT(read(root_ / "levels/own").error().what, HasSubstr(list.string()));
 }
 
 TEST_F(OwnEnvironmentTest, whether_a_level_can_be_started_hangs_on_its_environment_and_on_no_other_interpreter) {
