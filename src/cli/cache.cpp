@@ -17,6 +17,7 @@
 #include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
+#include "common/file_lock.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "core/bundle_info.hpp"
@@ -231,6 +232,8 @@ int remove_while(const std::function<bool(const CacheEntry&, const Content&)>& i
     return print_error({fmt::format("a strata run is measuring{}, and needs what lies in the cache",
                                     *mark.other() > 0 ? fmt::format(" (pid {})", *mark.other()) : ""),
                         "wait until it is done"});
+  if (!hold_folder(*cache, true))
+    return print_error({"another strata command uses what lies in the cache", "wait until it is done"});
   const auto entries = cache_entries(*cache);
   Content content(entries);
   std::size_t removed = 0;

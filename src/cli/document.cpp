@@ -50,11 +50,16 @@ int write_stored_page(const document::Document& document, const Installation& pl
   const auto folder = store.parent_path() / "reports";
   std::error_code ignored;  // writing says it
   fs::create_directories(folder, ignored);
-  const auto script = plotly_js(place);
-  if (!script) return print_error(script.error());
-  const auto name = shared_script(folder, *script);
-  if (!name) return print_error(name.error());
-  return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, *name));
+  const auto written = [&]() -> int {
+    const auto script = plotly_js(place);
+    if (!script) return print_error(script.error());
+    const auto name = shared_script(folder, *script);
+    if (!name) return print_error(name.error());
+    return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, *name));
+  }();
+  if (written != 0)  // nobody asked for it, and all that was measured is stored
+    tell(fmt::format("the run is stored: ./strata report {} -o PATH writes its page elsewhere\n", run_id));
+  return 0;
 }
 
 int write_page(const document::Document& document, const Installation& place, const fs::path& path) {

@@ -199,6 +199,8 @@ Result<Opened> open_dataset(const std::string& name, const OpenOptions& requeste
   if (!options.make && !there_is(place))
     return fail(fmt::format("{} was not read yet", name), fmt::format("./strata data verify {}", name));
   STRATA_TRY(private_folder(options.cache_dir, "set STRATA_CACHE to a folder of your own"));
+  static const bool held = hold_folder(options.cache_dir);  // `cache prune` leaves it alone
+  if (!held) return fail("another strata removes folders from the cache", "run the command again");
   std::error_code ec;
   fs::create_directories(place.parent_path(), ec);
   if (ec)

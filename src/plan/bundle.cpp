@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "common/file_lock.hpp"
 #include "common/hash.hpp"
 #include "common/outside.hpp"
 #include "core/bundle_info.hpp"
@@ -232,6 +233,8 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   const auto key = STRATA_TRY(key_of(fixed, code));
   const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
   STRATA_TRY(private_folder(bundles, kRemedy));
+  static const bool held = hold_folder(place.cache);  // `cache prune` leaves it alone
+  if (!held) return fail("another strata removes folders from the cache", "run the command again");
   Bundle bundle;
   bundle.folder =
       STRATA_TRY(cached_or_captured(spec, bundles / (key + suffix), place, environment, wishes, bundle.cached));

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from running_program import wait_for_blocks
 
 
 def captured(batch: int) -> str:
@@ -127,6 +128,21 @@ def test_removes_nothing_while_a_run_measures(strata, filled):
         done = strata.run("cache", "prune")
     assert done.returncode == 1 and "pid 1234" in done.stderr
     assert len(list((filled / "bundles").iterdir())) == 2
+
+
+def test_removes_nothing_that_a_command_uses_whether_it_measures_or_not(strata):
+    strata.level("one", rank=1)
+    words = strata.arguments("one", restarts=1, budget="600s")
+    process = strata.start(*words)
+    try:
+        wait_for_blocks(strata.store, 1)
+        mark = Path(strata.environment["XDG_DATA_HOME"]) / "strata" / "measuring"
+        mark.unlink()  # as if it had not begun to measure
+        done = strata.run("cache", "prune")
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+    assert done.returncode == 1 and "uses what lies in the cache" in done.stderr, done
 
 
 def test_a_cache_that_is_not_there_yet_is_empty(strata, tmp_path):

@@ -330,6 +330,14 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
     assert not (tmp_path / "missing").exists()
 
 
+def test_a_page_that_cannot_be_written_beside_the_store_loses_nothing(strata):
+    strata.level("one", rank=1)
+    (strata.store.parent / "reports").write_text("no folder", encoding="utf-8")
+    done = strata.run(*strata.arguments("one", budget="1s"))
+    assert done.returncode == 0 and "the run is stored: ./strata report " in done.stderr, done
+    assert read(strata, strata.store, *SHOW).returncode == 0
+
+
 # ------------------------------------------------------------------------ without rights to write
 
 
