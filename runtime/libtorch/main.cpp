@@ -137,6 +137,6 @@ int main(int argc, char** argv) try {
   const auto network = load_network();
   return checks ? check(*network) : run(*network, words[0], words.size() > 1 ? words[1] : "");
 } catch (const std::exception& error) {
-  std::cerr << "error: " << error.what() << '\n';
+  std::cerr << "error: " << printable(error.what()) << '\n';
   return 1;
 }

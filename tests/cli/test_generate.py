@@ -84,6 +84,21 @@ def test_classifies_a_photograph_and_refuses_what_is_none(program):
     claiming.write_bytes(content[:frame] + b"\xff\xdc\xff\xdc" + content[frame + 4 :])
     done = subprocess.run([program / "build" / "network", claiming], capture_output=True, text=True)
     assert done.returncode == 1 and "65500 x 65500 pixels; allowed are 100 million" in done.stderr
+    cut = program / "cut.jpg"
+    cut.write_bytes(content[: len(content) // 2])
+    done = subprocess.run([program / "build" / "network", cut], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "") and "Premature end" in done.stderr, done
+
+
+def test_names_of_a_foreign_file_do_nothing_to_a_terminal(program, tmp_path):
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    foreign = tmp_path / "foreign.safetensors"
+    save_file({"0/\x1b[31m\x9b2Jx": np.zeros(1, np.float32)}, foreign)
+    done = subprocess.run([program / "build" / "network", foreign], capture_output=True)
+    assert done.returncode == 1 and b"[31m" in done.stderr, done
+    assert b"\x1b" not in done.stdout + done.stderr and b"\x9b" not in done.stdout + done.stderr
 
 
 def test_the_code_names_the_users_layers_shapes_and_bytes(program):

@@ -10,8 +10,10 @@
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
-// jpeglib.h needs FILE to be declared before it
+// jpeglib.h needs FILE to be declared before it, jerror.h the types of jpeglib.h
 #include <jpeglib.h>
+//
+#include <jerror.h>
 
 namespace {
 
@@ -40,11 +42,18 @@ void leave(j_common_ptr info) {
   std::longjmp(errors->back, 1);
 }
 
+// Of damaged data libjpeg only warns, and puts grey in their place; the warnings left out change no pixel.
+void leave_where_lost(j_common_ptr info, int level) {
+  const int code = info->err->msg_code;
+  if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR) leave(info);
+}
+
 // libjpeg reports errors by a jump, so nothing with a destructor may begin after setjmp.
 bool decode(std::FILE* file, int channels, Picture& picture, Errors& errors) {
   jpeg_decompress_struct info{};
   info.err = jpeg_std_error(&errors.manager);
   errors.manager.error_exit = leave;
+  errors.manager.emit_message = leave_where_lost;
   jpeg_create_decompress(&info);
   if (setjmp(errors.back) != 0) {
     jpeg_destroy_decompress(&info);

@@ -113,7 +113,7 @@ int classify(const std::string& photograph, const std::string& weights, int thre
     const auto which = order[static_cast<std::size_t>(i)];
     const bool named = static_cast<std::size_t>(which) < names.size();
     std::printf("%8.3f  class %lld%s%s\n", static_cast<double>(scores_of_all[which]), static_cast<long long>(which),
-                named ? " " : "", named ? names[static_cast<std::size_t>(which)].c_str() : "");
+                named ? " " : "", named ? printable(names[static_cast<std::size_t>(which)]).c_str() : "");
   }
   return 0;
 }
@@ -187,7 +187,7 @@ int main(int count, char** words) {
            : choice.what == "--profile" ? profile(choice.weights, choice.threads)
                                         : run_file(choice);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "%s\n", printable(error.what()).c_str());
     return 1;
   }
 }

@@ -78,7 +78,7 @@ double distance(const float* got, const kit::FileTensor& truth) {
 bool is_equal(const std::string& name, const Expected& truth, const float* got) {
   const double off = distance(got, truth.values);
   if (off <= truth.bound) return true;
-  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", name.c_str(), off, truth.bound);
+  std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", printable(name).c_str(), off, truth.bound);
   return false;
 }
 
@@ -95,7 +95,7 @@ int check(const Choice& choice) {
     const auto name = Batch::gradient_of(state);
     std::vector<float> gradient(static_cast<std::size_t>(about.elements));
     const bool has = model_read_momentum(network.get(), about.name, gradient.data()) == 0;
-    if (!has) std::printf("%s: there is none: WRONG\n", name.c_str());
+    if (!has) std::printf("%s: there is none: WRONG\n", printable(name).c_str());
     wrong += has && is_equal(name, truth, gradient.data()) ? 0 : 1;
     ++compared;
   }
@@ -247,7 +247,7 @@ int main(int count, char** words) {
   try {
     return choice.what == "--check" ? check(choice) : choice.what == "--steps" ? train(choice) : profile(choice);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "%s\n", printable(error.what()).c_str());
     return 1;
   }
 }
