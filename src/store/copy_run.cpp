@@ -18,23 +18,10 @@
 namespace strata::store {
 namespace {
 
-// The other way round; what runs share goes with the last of them.
-#define STRATA_OWN_ROWS "row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1)"
-constexpr std::array kDeletions{"DELETE FROM samples WHERE " STRATA_OWN_ROWS,
-                                "DELETE FROM series WHERE " STRATA_OWN_ROWS,
-                                "DELETE FROM metrics WHERE " STRATA_OWN_ROWS,
-                                "DELETE FROM blocks WHERE " STRATA_OWN_ROWS,
-                                "DELETE FROM warnings WHERE run_id=?1",
-                                "DELETE FROM level_rows WHERE run_id=?1",
-                                "DELETE FROM restarts WHERE run_id=?1",
-                                "DELETE FROM run_cases WHERE run_id=?1",
-                                "DELETE FROM run_environments WHERE run_id=?1",
-                                "DELETE FROM runs WHERE run_id=?1",
-                                "DELETE FROM cases WHERE hash NOT IN (SELECT hash FROM run_cases)",
-                                "DELETE FROM environments WHERE hash NOT IN (SELECT hash FROM run_environments)",
-                                "DELETE FROM machines WHERE hash NOT IN (SELECT machine_hash FROM runs)"};
-
-#undef STRATA_OWN_ROWS
+// What runs share goes with the last of them.
+constexpr std::array kUnused{"DELETE FROM cases WHERE hash NOT IN (SELECT hash FROM run_cases)",
+                             "DELETE FROM environments WHERE hash NOT IN (SELECT hash FROM run_environments)",
+                             "DELETE FROM machines WHERE hash NOT IN (SELECT machine_hash FROM runs)"};
 
 // One prepared statement of either store, ended with the scope.
 struct Prepared {
@@ -50,7 +37,7 @@ struct Prepared {
 
 // Rows are numbered anew by `shift`. False: one of the stores refused; which, their last errors say.
 bool copy_part(sqlite3* from, sqlite3* to, const RunPart& part, const std::string& run_id, std::int64_t shift) {
-  Prepared read(from, fmt::format("SELECT * FROM {} WHERE {}", part.table, part.which));
+  Prepared read(from, fmt::format("SELECT * FROM {} WHERE {} ORDER BY {}", part.table, part.where, part.order));
   if (read.code != SQLITE_OK) return false;
   sqlite3_bind_text64(read.statement, 1, run_id.data(), run_id.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   std::string names, places;
@@ -115,9 +102,9 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
   for (const auto& stored : theirs.cases)
     if (!write_case(handle(), stored)) return connection_.broken(doing);
   const auto copied = [&](const RunPart& part) {
-    return part.shared || copy_part(from.handle(), handle(), part, run_id, shift);
+    return part.kind != Part::own || copy_part(from.handle(), handle(), part, run_id, shift);
   };
-  if (!std::all_of(kRunParts.begin(), kRunParts.end(), copied) || !copied(kRunMetrics)) {
+  if (!std::all_of(kRunParts.begin(), kRunParts.end(), copied)) {
     const int code = sqlite3_errcode(from.handle());
     const bool is_theirs = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
     return (is_theirs ? from.connection_ : connection_).broken(doing);
@@ -145,9 +132,14 @@ Result<void> Store::delete_run(const std::string& run_id) {
   constexpr const char* doing = "cannot delete a run";
   Transaction all(handle());
   if (!all.is_open()) return connection_.broken(doing);
-  for (const std::string sql : kDeletions) {
-    Statement drop(handle(), sql.c_str());
-    if (sql.find("?1") != std::string::npos) drop.bind(run_id);
+  for (auto part = kRunParts.rbegin(); part != kRunParts.rend(); ++part) {
+    if (part->kind == Part::shared) continue;
+    Statement drop(handle(), fmt::format("DELETE FROM {} WHERE {}", part->table, part->where).c_str());
+    drop.bind(run_id).step();
+    if (!drop.ok()) return connection_.broken(doing);
+  }
+  for (const char* sql : kUnused) {
+    Statement drop(handle(), sql);
     drop.step();
     if (!drop.ok()) return connection_.broken(doing);
   }

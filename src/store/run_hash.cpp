@@ -77,11 +77,13 @@ bool put_hash(sqlite3* handle, const char* sql, const std::string& run_id, const
 
 std::optional<std::string> content_hash(sqlite3* handle, const std::string& run_id) {
   RunHash hash(handle, run_id);
-  for (const auto& part : kRunParts)
-    if (!hash.add(fmt::format("SELECT * FROM {} WHERE {}", part.table, part.which),
-                  {"imported", "list_hash", "content_hash", "metrics_version",
-                   part.table == std::string_view("run_cases") ? "verdict" : ""}))
+  for (const auto& part : kRunParts) {
+    const std::string_view table = part.table;
+    if (table == "metrics") continue;  // computed from the others, and anew by `runs refresh`
+    if (!hash.add(fmt::format("SELECT * FROM {} WHERE {} ORDER BY {}", table, part.where, part.order),
+                  {"imported", "list_hash", "content_hash", "metrics_version", table == "run_cases" ? "verdict" : ""}))
       return std::nullopt;
+  }
   return hash.hex();
 }
 

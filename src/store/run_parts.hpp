@@ -6,29 +6,33 @@
 
 namespace strata::store {
 
-#define STRATA_OWN_ROWS "row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1) ORDER BY row_id,"
+#define STRATA_OWN_ROWS "row_id IN (SELECT row_id FROM level_rows WHERE run_id=?1)"
 
+enum class Part {
+  own,      // written for the run alone
+  derived,  // from what else the run says
+  shared    // with other runs
+};
 struct RunPart {
-  const char *table, *which;  // the rows that are of run ?1, in an order that is the same in every store
-  bool shared;                // with other runs, or made of what those of the run say
+  const char *table, *where, *order;  // the rows that are of run ?1, in an order that is the same in every store
+  Part kind = Part::own;
 };
 
 // In an order in which each refers to what was written before it.
 inline constexpr std::array kRunParts{
-    RunPart{"machines", "hash IN (SELECT machine_hash FROM runs WHERE run_id=?1)", true},
-    RunPart{"environments", "hash IN (SELECT hash FROM run_environments WHERE run_id=?1) ORDER BY hash", true},
-    RunPart{"cases", "hash IN (SELECT hash FROM run_cases WHERE run_id=?1) ORDER BY hash", true},
-    RunPart{"runs", "run_id=?1", false},
-    RunPart{"run_environments", "run_id=?1 ORDER BY name", true},
-    RunPart{"run_cases", "run_id=?1 ORDER BY position,hash", false},
-    RunPart{"restarts", "run_id=?1 ORDER BY hash,number", false},
-    RunPart{"level_rows", "run_id=?1 ORDER BY row_id", false},
-    RunPart{"warnings", "run_id=?1 ORDER BY rowid", false},
-    RunPart{"blocks", STRATA_OWN_ROWS "instance,restart,round", false},
-    RunPart{"series", STRATA_OWN_ROWS "name,axis,repeat,position", false},
-    RunPart{"samples", STRATA_OWN_ROWS "place", false}};
-// Computed from the others.
-inline constexpr RunPart kRunMetrics{"metrics", STRATA_OWN_ROWS "name,setting", false};
+    RunPart{"machines", "hash IN (SELECT machine_hash FROM runs WHERE run_id=?1)", "hash", Part::shared},
+    RunPart{"environments", "hash IN (SELECT hash FROM run_environments WHERE run_id=?1)", "hash", Part::shared},
+    RunPart{"cases", "hash IN (SELECT hash FROM run_cases WHERE run_id=?1)", "hash", Part::shared},
+    RunPart{"runs", "run_id=?1", "run_id"},
+    RunPart{"run_environments", "run_id=?1", "name", Part::derived},
+    RunPart{"run_cases", "run_id=?1", "position,hash"},
+    RunPart{"restarts", "run_id=?1", "hash,number"},
+    RunPart{"level_rows", "run_id=?1", "row_id"},
+    RunPart{"warnings", "run_id=?1", "rowid"},
+    RunPart{"blocks", STRATA_OWN_ROWS, "row_id,instance,restart,round"},
+    RunPart{"series", STRATA_OWN_ROWS, "row_id,name,axis,repeat,position"},
+    RunPart{"samples", STRATA_OWN_ROWS, "row_id,place"},
+    RunPart{"metrics", STRATA_OWN_ROWS, "row_id,name,setting"}};
 
 #undef STRATA_OWN_ROWS
 
