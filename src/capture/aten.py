@@ -54,6 +54,25 @@ SYNONYMS = {
     "true_divide.Tensor": "div.Tensor",
     "clip.default": "clamp.default",
     "special_expit.default": "sigmoid.default",
+    # of Python's operators, whose own headers no wheel has
+    "__and__.Tensor": "bitwise_and.Tensor",
+    "__and__.Scalar": "bitwise_and.Scalar",
+    "__or__.Tensor": "bitwise_or.Tensor",
+    "__or__.Scalar": "bitwise_or.Scalar",
+    "__xor__.Tensor": "bitwise_xor.Tensor",
+    "__xor__.Scalar": "bitwise_xor.Scalar",
+    "__lshift__.Tensor": "bitwise_left_shift.Tensor",
+    "__lshift__.Scalar": "bitwise_left_shift.Tensor_Scalar",
+    "__rshift__.Tensor": "bitwise_right_shift.Tensor",
+    "__rshift__.Scalar": "bitwise_right_shift.Tensor_Scalar",
+}
+# Python's operators that write to their left side.
+OPERATORS = {
+    "__iand__": "bitwise_and",
+    "__ior__": "bitwise_or",
+    "__ixor__": "bitwise_xor",
+    "__ilshift__": "bitwise_left_shift",
+    "__irshift__": "bitwise_right_shift",
 }
 SLICES = {"select", "slice"}  # parts that can be put back into the whole
 
@@ -110,7 +129,8 @@ def functional_form(node: Node) -> torch._ops.OpOverload:
     """aten.relu.default of aten.relu_.default: the same arguments in the same order, the first of
     which may have another name."""
     schema = node.target._schema
-    packet = getattr(torch.ops.aten, schema.name.rpartition("::")[2].removesuffix("_"), None)
+    name = schema.name.rpartition("::")[2]
+    packet = getattr(torch.ops.aten, OPERATORS.get(name, name.removesuffix("_")), None)
     if packet is None or not schema.name.endswith("_"):
         raise NotFunctional(f"{node.target} has no functional form", node)
 

@@ -289,22 +289,21 @@ class _Walk:
             and (others[0].shape, others[0].dtype) == (tuple(old.shape), old.dtype)
         ):
             return others[0]
-        for part in tensors_in(others):
-            if part.dtype not in (old.dtype, torch.bool) and len(part.shape) and name != "copy_":
-                raise NotFunctional(
-                    f"{node.target} keeps {old.dtype} where its functional form would give another type",
-                    node,
-                )
         if draws(node):
             return self._drawn(node, others[0])
         if name == "feature_dropout_":
             return self._by_channels(node, args)
         functional = functional_form(node)
-        return self._append(
-            node,
-            functional,
-            dict(zip((a.name for a in functional._schema.arguments), args.values())),
-        )[0]
+        named = dict(zip((a.name for a in functional._schema.arguments), args.values()))
+        without_data = {
+            key: replaced(arg, lambda t: torch.empty(t.shape, dtype=t.dtype, device="meta"))
+            for key, arg in named.items()
+        }
+        if (given := functional(**without_data).dtype) != old.dtype:
+            raise NotFunctional(
+                f"{node.target} keeps {old.dtype} where its functional form gives {given}", node
+            )
+        return self._append(node, functional, named)[0]
 
     def _drawn(self, node: Node, p: float) -> Value:
         """Ones with probability p, else zeros, as p times the dropout of ones: levels know how to

@@ -84,7 +84,8 @@ bool trains_statistics(const Node& node) {
 std::pair<std::string, std::string> called(const Node& node) {
   auto overload = node.overload();
   const auto* other = node.find("other");
-  if (overload.starts_with("Tensor") && other != nullptr && other->kind == Argument::Kind::plain)
+  if (overload.starts_with("Tensor") && !overload.ends_with("_Scalar") && other != nullptr &&
+      other->kind == Argument::Kind::plain)
     overload.replace(0, std::string_view("Tensor").size(), "Scalar");
   const bool views = node.operation() == "view" || node.operation() == "_unsafe_view";
   return {views ? "reshape" : node.operation(), overload};

@@ -303,3 +303,79 @@ def test_a_training_graph_never_lets_a_gradient_through_that_the_network_stops(t
     assert captured(Detached(result=True), x, tmp_path / "inferred")[0]["ok"]
     # an input gets no gradient anyway
     assert captured(Detached(result=False), x, tmp_path / "input", "train")[0]["ok"]
+
+
+# --------------------------------------------------------------- in place by an index, and by bits
+
+
+def put(y: Tensor, x: Tensor) -> None:
+    y[:, [0, 1]] = x[:, [1, 0]]
+
+
+BY_INDEX = {
+    "index_put": put,
+    "index_add": lambda y, x: y.index_add_(0, torch.tensor([0, 2]), x[:2]),
+    "index_copy": lambda y, x: y.index_copy_(0, torch.tensor([0, 2]), x[:2]),
+    "scatter": lambda y, x: y.scatter_(1, torch.tensor([[0, 1], [1, 0], [1, 1]])[:, :1], x),
+    "scatter_add": lambda y, x: y.scatter_add_(1, torch.tensor([[0, 1], [1, 0], [0, 0]]), x),
+    "index_fill": lambda y, x: y.index_fill_(1, torch.tensor([1]), 3.0),
+    "masked_fill": lambda y, x: y.masked_fill_(x > 0, 3.0),
+}
+
+
+class ByIndex(nn.Module):
+    def __init__(self, change) -> None:
+        super().__init__()
+        self.change = change
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x * 2
+        self.change(y, x)
+        return y + 1
+
+
+@pytest.mark.parametrize("operation", BY_INDEX)
+def test_what_is_written_by_an_index_becomes_functional(operation, tmp_path):
+    x = torch.randn(3, 2, generator=torch.Generator().manual_seed(1))
+    network = ByIndex(BY_INDEX[operation])
+    answer, folder = captured(network, x, tmp_path / "bundle")
+    assert answer["ok"], answer
+    runner = Interpreter(folder)
+    assert operation in operations(runner.graph)
+    assert torch.allclose(runner.run({"arg0": x})["output"], network(x.clone()).double())
+
+
+def test_what_keeps_another_type_than_its_functional_form_gives_is_refused(tmp_path):
+    """lt_ keeps float32, lt gives bool; int.add_(float) does not, and PyTorch refuses it."""
+    answer, _ = captured(ByIndex(lambda y, x: y.lt_(x)), torch.ones(3, 2), tmp_path / "bundle")
+    assert not answer["ok"] and "keeps torch.float32" in answer["what"], answer
+    assert "gives torch.bool" in answer["what"] and "test_graph_capture.py" in answer["where"]
+
+
+class Bits(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        whole = (x * 100).long()
+        y = (whole & 12) | (whole ^ whole.T.contiguous().T)
+        y = (y << 2) >> torch.ones_like(y)
+        y &= whole | 1
+        y |= 8
+        y ^= whole
+        y <<= 1
+        y >>= whole & 1
+        return (y > 3) & (x < 1) | (x > 2) ^ (x > 0.5)
+
+
+def test_operators_on_bits_have_the_names_that_every_level_knows(tmp_path):
+    x = torch.rand(3, 2, generator=torch.Generator().manual_seed(1))
+    answer, folder = captured(Bits(), x, tmp_path / "bundle")
+    assert answer["ok"], answer
+    runner = Interpreter(folder)
+    assert {op for op in operations(runner.graph) if "bitwise" in op} >= {
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_left_shift",
+        "bitwise_right_shift",
+    }
+    assert not [op for op in operations(runner.graph) if op.startswith("__")]
+    assert torch.equal(runner.run({"arg0": x})["output"], Bits()(x))

@@ -44,6 +44,9 @@ TEST(GenerateLibtorch, spells_arguments_as_c_plus_plus_and_includes_what_it_call
   const auto number = written("aten.add.Tensor", R"("other":2,"alpha":1)");
   ASSERT_TRUE(number) << number.error().what;
   EXPECT_THAT(*number, HasSubstr("op::add_Scalar::call(relu, 2, 1)"));
+  const auto shifted = written("aten.bitwise_left_shift.Tensor_Scalar", R"("other":2)");
+  ASSERT_TRUE(shifted) << shifted.error().what;
+  EXPECT_THAT(*shifted, HasSubstr("op::bitwise_left_shift_Tensor_Scalar::call(relu, 2)"));
   const auto viewed = written("aten.view.default", R"("size":[1,2,4,4])");
   ASSERT_TRUE(viewed) << viewed.error().what;
   EXPECT_THAT(*viewed, HasSubstr("op::reshape::call(relu, Ints{1, 2, 4, 4})"));
