@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.faults import FAULTS, POWER, NotApplicable, apply_fault, shared_copy  # noqa: E402
-from capture.reference import Runner, envelope_error, output_errors  # noqa: E402
+from capture.reference import Runner, envelope, envelope_error, output_errors  # noqa: E402
 from strata_sdk.errors import UnsupportedError  # noqa: E402
 from strata_sdk.models import (  # noqa: E402
     TapModule,
@@ -91,6 +91,22 @@ def test_every_input_of_the_ring_differs(folder):
 def test_timed_reference_has_all_inputs_and_generic_sets_two(folder):
     for name, count in zip(SETS, (read_bundle(folder)["ring"], 2, 2)):
         assert len(runs_of(folder, name)[1]) == count
+
+
+class NeedsOneDNN(torch.nn.Module):
+    """As one with an operation that PyTorch's own kernels do not have for its type."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not torch.backends.mkldnn.enabled:
+            raise RuntimeError("not implemented for 'Half'")
+        return x * 2
+
+
+def test_a_legitimate_run_that_the_network_cannot_do_is_left_out_for_another():
+    bundle = {"inputs": [{"name": "x", "keyword": False}]}
+    runs = envelope(Runner(bundle, "cpu", 1), NeedsOneDNN(), [{"x": torch.ones(2, 3)}], seed=1)
+    assert "plain_kernels" not in runs and len(runs) == 5
+    assert torch.backends.mkldnn.enabled
 
 
 def test_envelope_has_five_legitimate_runs_that_differ_only_by_rounding(folder):
