@@ -4,6 +4,7 @@ network as a list of functional ATen operations, for levels without PyTorch."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import sys
@@ -105,7 +106,7 @@ def _described(
     }
     parameters: dict[str, int] = {}
 
-    def number(value: Value) -> int:
+    def number(value: Value, node: Node | None = None) -> int:
         if value.kind == "parameter":
             value.name = own_name.get(value.name, value.name)
             if value.name in parameters:
@@ -113,7 +114,11 @@ def _described(
             parameters[value.name] = len(values)
         if id(value) not in numbers:
             if value.dtype not in DTYPES:
-                raise NotFunctional(f"the value {value.name} has the type {_plain(value.dtype)}")
+                path, kind = ("", "") if node is None else _module_of(node, root)
+                place = f" in {path} ({kind})" if path else ""
+                raise NotFunctional(
+                    f"the value {value.name}{place} has the type {_plain(value.dtype)}", node
+                )
             numbers[id(value)] = len(values)
             values.append(
                 {"name": value.name, "dtype": _plain(value.dtype), "shape": list(value.shape)}
@@ -130,14 +135,15 @@ def _described(
     root = type(module).__name__
     nodes = []
     for operation in flat.operations:
-        args = {name: encoded(arg, number) for name, arg in operation.args.items()}
+        number_here = functools.partial(number, node=operation.node)
+        args = {name: encoded(arg, number_here) for name, arg in operation.args.items()}
         path, kind = _module_of(operation.node, root)
         nodes.append(
             {
                 "op": str(operation.target),
                 "name": operation.name,
                 "args": args,
-                "outputs": [number(v) for v in operation.outputs],
+                "outputs": [number_here(v) for v in operation.outputs],
                 "module": path,
                 "module_type": kind,
                 "source": source_of(operation.node),

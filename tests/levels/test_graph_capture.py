@@ -379,3 +379,15 @@ def test_operators_on_bits_have_the_names_that_every_level_knows(tmp_path):
     }
     assert not [op for op in operations(runner.graph) if op.startswith("__")]
     assert torch.equal(runner.run({"arg0": x})["output"], Bits()(x))
+
+
+class Spectrum(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.rfft(x).abs()
+
+
+def test_complex_values_are_refused_with_module_and_line(tmp_path):
+    network = nn.Sequential(nn.Identity(), Spectrum())
+    answer, _ = captured(network, torch.ones(3, 2), tmp_path / "bundle")
+    assert not answer["ok"] and "in 1 (Spectrum) has the type complex64" in answer["what"], answer
+    assert "test_graph_capture.py" in answer["where"]
