@@ -23,6 +23,7 @@ from capture.dynamic import DynamicCapture, check_range
 from capture.effects import find_effects
 from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
+from capture.forward import advice
 from capture.graph import write_graph
 from capture.identity import network_of, state_of_capture, write_manifest
 from capture.input_file import label_of
@@ -229,7 +230,8 @@ class _Capture:
             raise Problem(
                 "usage",
                 f"the model does not run on its inputs ({shapes}): {last_line(error, *source_files(module))}",
-                "check the inputs' names, types, shapes and ranges with --input",
+                advice(module, [i["name"] for i in self.info["inputs"] if i["keyword"]])
+                or "check the inputs' names, types, shapes and ranges with --input",
             ) from error
         if not outputs:
             raise Problem(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from capture.errors import Problem
+from capture.forward import WRAP
 from capture.precision import check_mode
 from strata_sdk.files import KINDS
 from strata_sdk.models import Built
@@ -284,12 +285,15 @@ def _from_example(example: Any) -> list[Input]:
     elif isinstance(example, dict):
         named = [(str(k), True, v) for k, v in example.items()]
     elif isinstance(example, (tuple, list)):
+        *last, by_name = example if len(example) == 2 else (None,)
+        if last and isinstance(last[0], (tuple, list)) and isinstance(by_name, dict):
+            return [*_from_example(last[0]), *_from_example(by_name)]
         named = [(f"arg{i}", False, v) for i, v in enumerate(example)]
     else:
         raise Problem(
             "usage",
             f"build() returned example inputs of type {type(example).__name__}",
-            "return (module, tensor), (module, (tensor, ...)) or (module, {name: tensor})",
+            "return (module, tensor), (module, (tensor, ...)), (module, {name: tensor}) or (module, ((tensor, ...), {name: tensor}))",
         )
     if not named:
         raise Problem(
@@ -302,7 +306,9 @@ def _from_example(example: Any) -> list[Input]:
             raise Problem(
                 "usage",
                 f"example input '{name}' is of type {type(value).__name__}, not a tensor",
-                "bind other arguments in build(), so that only tensors remain",
+                WRAP
+                if isinstance(value, (dict, tuple, list))
+                else "bind other arguments in build(), so that only tensors remain",
             )
         if value.dtype not in by_type:
             raise Problem(

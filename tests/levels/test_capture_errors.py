@@ -411,3 +411,75 @@ def test_a_python_without_scikit_learn_gets_its_photographs_from_stratas_own_env
     monkeypatch.setenv("STRATA_TOOLS_PYTHON", "/nowhere/bin/python")
     with pytest.raises(Problem, match="which this Python cannot import"):
         inputs._package_folder("sklearn")
+
+
+HANDED_OVER = """
+import torch
+from torch import nn
+
+class OneDict(nn.Module):
+    def forward(self, batch):
+        return batch["ids"] * batch["mask"]
+
+class ByName(nn.Module):
+    def forward(self, *, ids):
+        return ids * 2
+
+class Both(nn.Module):
+    def forward(self, ids, *, mask):
+        return ids * mask
+
+def as_keywords():
+    return OneDict(), {"ids": torch.ones(2, 3), "mask": torch.ones(2, 3)}
+
+def as_dict():
+    return OneDict(), ({"ids": torch.ones(2, 3)},)
+
+def by_place():
+    return ByName(), torch.ones(2, 3)
+
+def both():
+    return Both(), ((torch.ones(2, 3),), {"mask": torch.ones(2, 3)})
+
+def lazy():
+    return nn.Sequential(nn.LazyLinear(3)), torch.ones(2, 3)
+
+def half():
+    return nn.Linear(3, 2).half().eval(), torch.ones(2, 3, dtype=torch.float16)
+"""
+
+
+@pytest.fixture
+def handed_over(tmp_path):
+    path = tmp_path / "handed_over.py"
+    path.write_text(HANDED_OVER, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "hint"),
+    [
+        ("as_keywords", "unexpected keyword argument", "if 'batch' is a dictionary, strata hands"),
+        ("as_dict", "is of type dict, not a tensor", "takes them one by one"),
+        (
+            "by_place",
+            "does not run on its inputs",
+            "forward takes ids by name: return (module, {'i",
+        ),
+        ("lazy", "1 modules of .* have no shape yet .the first: 0.", "call the network once"),
+    ],
+)
+def test_how_a_network_takes_its_inputs_is_advised(function, what, hint, handed_over, tmp_path):
+    problem = refused({"model": f"{handed_over}:{function}"}, tmp_path)
+    assert re.search(what, problem.what) and hint in problem.hint, (problem.what, problem.hint)
+
+
+def test_inputs_by_place_and_by_name_come_as_tuple_and_dictionary(handed_over, tmp_path):
+    capture({"model": f"{handed_over}:both"}, tmp_path / "bundle", lambda _text: None)
+    inputs = json.loads((tmp_path / "bundle" / "bundle.json").read_text())["inputs"]
+    assert [(i["name"], i["keyword"]) for i in inputs] == [("arg0", False), ("mask", True)]
+
+
+def test_a_network_of_other_types_than_float32_is_said_to_be(handed_over):
+    note = build_model(f"{handed_over}:half").note
+    assert note == "2 of its 2 parameters are float16, which fp32 leaves as they are"

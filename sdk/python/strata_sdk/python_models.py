@@ -97,18 +97,32 @@ def build(model: str, seed: int) -> Built:
             f"{path}:{function_name}() returned an object of type {type(result).__name__}",
             "it must return a torch.nn.Module, or (module, example_inputs)",
         )
+    lazy = [name for name, part in module.named_modules() if _is_lazy(part)]
+    if lazy:
+        raise ModelError(
+            "usage",
+            f"{len(lazy)} modules of {path}:{function_name}() have no shape yet (the first: {lazy[0] or 'itself'})",
+            "call the network once in build(), on an example, before it is returned",
+        )
     _unmap(module)
-    note = (
-        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else ""
-    )
+    notes = [f"{function_name}() left it in train mode; it runs in eval mode"] * module.training
+    if half := [p for p in module.parameters() if p.dtype in (torch.float16, torch.bfloat16)]:
+        notes.append(
+            f"{len(half)} of its {len([*module.parameters()])} parameters are {str(half[0].dtype).removeprefix('torch.')}, which fp32 leaves as they are"
+        )
     return Built(
         module.eval(),
         "user",
         f"{path.stem}:{function_name}",
         f"{function_name}() of {path.name}",
         example_inputs=example,
-        note=note,
+        note="; ".join(notes),
     )
+
+
+def _is_lazy(module: nn.Module) -> bool:
+    own = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    return any(isinstance(t, nn.parameter.UninitializedTensorMixin) for t in own)
 
 
 def _unmap(module: nn.Module) -> None:
