@@ -180,7 +180,8 @@ std::vector<std::string> wrap(std::string_view words, std::size_t width, std::si
 }
 
 std::string first_sentence(std::string_view reason) {
-  constexpr std::size_t most = 320;  // four lines of a terminal
+  constexpr std::size_t most = 320;                                                    // four lines of a terminal
+  reason.remove_prefix(std::min(reason.find_first_not_of(" \t\n\r"), reason.size()));  // as some libraries begin
   const auto line = reason.substr(0, reason.find_first_of("\n\r"));
   auto end = line.size();
   for (std::size_t i = 0; i + 2 < line.size(); ++i)

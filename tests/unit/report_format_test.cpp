@@ -67,6 +67,8 @@ TEST(report_format, gives_the_first_sentence_of_a_reason_whole) {
   EXPECT_EQ(first_sentence("torch.export: the branch at model.py:41 depends on data. Remove it.\nFrom here"),
             "torch.export: the branch at model.py:41 depends on data");
   EXPECT_EQ(first_sentence("one line\nand another"), "one line");
+  EXPECT_EQ(first_sentence("\n  Unknown builtin op: a::b.\nCould not find"), "Unknown builtin op: a::b.");
+  EXPECT_EQ(first_sentence(" \n"), "");
   EXPECT_EQ(first_sentence(""), "");
 }
 

@@ -301,6 +301,23 @@ std::optional<std::int64_t> TorchLevel::device_peak_bytes() const {
   return std::nullopt;
 }
 
+namespace {
+
+// An operator that PyTorch's readers of programs do not know, which then no package has registered; empty: none.
+std::string unknown_operator(const std::string& what) {
+  for (const std::string_view before : {"Unknown builtin op: ", "Could not find schema for "}) {
+    const auto at = what.find(before);
+    if (at == std::string::npos) continue;
+    auto name = what.substr(at + before.size());
+    name = name.substr(0, name.find_first_of(" \n,;"));
+    if (name.ends_with('.')) name.pop_back();
+    return name;
+  }
+  return {};
+}
+
+}  // namespace
+
 Failure TorchLevel::explain(const std::exception& error) const {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const std::string what = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
@@ -308,6 +325,9 @@ Failure TorchLevel::explain(const std::exception& error) const {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
       what.find("DefaultCPUAllocator") != std::string::npos)
     return {"out_of_memory", what};
+  if (const auto name = unknown_operator(what); !name.empty())
+    return {"unsupported", fmt::format("the operator {} belongs to a package that a C++ program does not load", name),
+            "levels that run the Python module can run it"};
   return torch_error != nullptr ? Failure("failed", what) : Level::explain(error);
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import json
 import pickle
 import sys
@@ -22,6 +23,7 @@ from torch import nn
 from . import exported_checks, models, script_checks
 from .archive_checks import Refused
 
+OPERATOR_PACKAGES = ("torchvision", "torchao")  # register operators when they are imported
 KINDS = {".pt2": "pt2", ".pt": "torchscript", ".onnx": "onnx"}
 
 
@@ -119,7 +121,7 @@ def _load_exported(path: Path) -> torch.export.ExportedProgram:
     _checked(path, exported_checks.check)
     try:
         with _no_pickled_code():
-            return _without_odd_comments(torch.export.load(path))
+            return _without_odd_comments(_with_operators(lambda: torch.export.load(path)))
     except Exception as error:
         # torch raises what its readers raise: RuntimeError, KeyError, ValueError, AssertionError,
         # SerializeError
@@ -132,6 +134,26 @@ def _load_exported(path: Path) -> torch.export.ExportedProgram:
         raise models.ModelError(
             "usage", f"{path} cannot be read as an exported program: {models.last_line(error)}", how
         ) from error
+
+
+def _with_operators(load: Callable[[], Any]) -> Any:
+    """What load() reads; where it fails, once more after importing the packages that register
+    operators which a file may hold."""
+    try:
+        return load()
+    except Exception:
+        if not [name for name in OPERATOR_PACKAGES if _imported_now(name)]:
+            raise
+        return load()
+
+
+def _imported_now(package: str) -> bool:
+    if package in sys.modules:
+        return False
+    with contextlib.suppress(Exception):  # one that fits another torch raises anything
+        importlib.import_module(package)
+        return True
+    return False
 
 
 def _checked(path: Path, check: Callable[[Path], None]) -> None:
@@ -221,7 +243,7 @@ def _scripted(path: Path) -> models.Built:
         )
     _checked(path, script_checks.check)
     try:
-        script = torch.jit.load(str(path), map_location="cpu")
+        script = _with_operators(lambda: torch.jit.load(str(path), map_location="cpu"))
     except Exception as error:
         # RuntimeError of several kinds, and what a damaged archive makes of its reader
         raise models.ModelError(

@@ -159,7 +159,7 @@ def read_exported(bundle_dir: Path, weight_set: str = "timed") -> torch.export.E
     from . import models
 
     try:
-        program = torch.export.load(bundle_dir / "model.pt2")
+        program = _load_exported(bundle_dir)
     except Exception as error:  # its readers raise RuntimeError, KeyError, SerializeError and more
         written_by = models.read_bundle(bundle_dir)["torch"]
         if written_by == torch.__version__:
@@ -178,6 +178,21 @@ def read_exported(bundle_dir: Path, weight_set: str = "timed") -> torch.export.E
     if program.example_inputs is None:
         program._example_inputs = (tuple(models.example_inputs(bundle_dir).values()), {})
     return program
+
+
+def _load_exported(bundle_dir: Path) -> torch.export.ExportedProgram:
+    """An operator of another package is there once that was imported, which the model's own code
+    does: it is built where loading fails."""
+    import torch
+
+    from . import models
+
+    path = bundle_dir / "model.pt2"
+    try:
+        return torch.export.load(path)
+    except Exception:
+        models.build_model(models.read_bundle(bundle_dir)["case"]["model"])
+        return torch.export.load(path)
 
 
 def _alike(value: torch.Tensor, content: torch.Tensor) -> torch.Tensor:
