@@ -206,12 +206,15 @@ namespace {
 constexpr std::size_t kImagesOfSet = 256;  // of a data set; larger batches have several crops of each
 
 // The images that --dataset names, as files.
-Result<void> take_dataset(plan::Options& options, const std::string& data_dir, const fs::path& cache) {
+Result<void> take_dataset(plan::Options& options, const CompareArguments& a, const fs::path& cache) {
   if (options.dataset.empty()) return {};
   STRATA_TRY(private_folder(cache, "set STRATA_CACHE to a folder of your own"));
-  data::ReadOptions read;
-  read.data_dir = data_dir.empty() ? data::default_data_dir() : fs::path(data_dir);
-  const auto folder = STRATA_TRY(data::image_files(options.dataset, read, kImagesOfSet, cache));
+  data::ImageFilesOptions read;
+  read.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  read.most = kImagesOfSet;
+  read.skip_bad = a.skip_bad;
+  read.note = [](const std::string& line) { tell(line + "\n"); };
+  const auto folder = STRATA_TRY(data::image_files(options.dataset, read, cache));
   options.dataset_folder = folder.string();
   return {};
 }
@@ -223,7 +226,7 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   auto& s = ready.setting;
   s.options = a.options;
   s.place = installation();
-  STRATA_TRY(take_dataset(s.options, a.data_dir, s.place.cache));
+  STRATA_TRY(take_dataset(s.options, a, s.place.cache));
   ready.specs = STRATA_TRY(plan::specs_of(s.options));
   if (!a.options.eval.empty()) {
     ready.score = STRATA_TRY(measure::score_file(a.options.eval));

@@ -56,6 +56,7 @@ void add_network_options(CLI::App& verb, CompareArguments& a) {
                   "./strata data list says which there are")
       ->type_name("NAME");
   add_data_dir(verb, a.data_dir);
+  add_skip_bad(verb, a.skip_bad);
   verb.get_option("--size")
       ->description(
           "pixels of images: 224, 224x320 as height x width, or several: 64,128 or 32..256*2 (default: the "

@@ -27,7 +27,7 @@ struct CompareArguments {
   plan::Options options;
   std::string batch, threads, levels, budget, ci_width, timeout, store, format = "text", python, output, data_dir;
   std::vector<std::string> environments;  // of --env
-  bool dry_run = false;
+  bool dry_run = false, skip_bad = false;
   std::string point_time;                  // of a sweep, as typed: measured time of every point
   bool retry = false, full_proof = false;  // of a sweep
   std::string find_batch;                  // its rule, likewise

@@ -136,7 +136,8 @@ nlohmann::json opened_json(const data::Opened& opened) {
             {"read_cpu_s", facts.read_cpu_s},
             {"write_s", facts.write_s}}},
           {"skipped", facts.skipped},
-          {"skipped_why", facts.skipped_why}};
+          {"skipped_why", facts.skipped_why},
+          {"left_out", facts.left_out}};
 }
 
 std::string set_in_words(const data::Opened& opened) {
@@ -160,6 +161,7 @@ std::string set_in_words(const data::Opened& opened) {
   if (facts.skipped > 0)
     out += fmt::format("  left out  {} records that cannot be read\n", number_in_words(facts.skipped));
   for (const auto& why : facts.skipped_why) out += fmt::format("    {}\n", why);
+  for (const auto& words : facts.left_out) out += fmt::format("  not taken {}\n", words);
   return out;
 }
 
@@ -206,13 +208,22 @@ int show_info(const DataArguments& a) {
   return 0;
 }
 
+// That the set is read from; none where one is missing, or the set is part of strata.
+std::vector<fs::path> files_of(const std::string& name, const data::OpenOptions& options) {
+  std::vector<fs::path> files;
+  const auto reader = data::make_reader(name, options);
+  if (const auto sources = reader ? (*reader)->sources() : tl::unexpected(reader.error()))
+    for (const auto& source : *sources) files.insert(files.end(), source.files.begin(), source.files.end());
+  return files;
+}
+
 int verify_set(const DataArguments& a) {
   const auto options = open_options(a);
   if (!options) return print_error(options.error());
   const auto start = std::chrono::steady_clock::now();
   std::size_t published = 0;
   if (const auto* entry = data::find_entry(a.name); entry != nullptr && !a.partial) {
-    const auto checked = data::check_published(*entry, options->data_dir);
+    const auto checked = data::check_published(*entry, files_of(a.name, *options));
     if (!checked) return print_error(checked.error());
     published = *checked;
   }
@@ -303,7 +314,7 @@ void add_reading(CLI::App& verb, const Arguments& a) {
              ->capture_default_str(),
          {"full", "scaled"});
   verb.add_flag("--partial", a->partial, "accept files with fewer records than the publisher's");
-  verb.add_flag("--skip-bad", a->skip_bad, "leave out records that cannot be read, and count them");
+  add_skip_bad(verb, a->skip_bad);
   threads(verb.add_option("--threads", a->threads, "that read (default: one for each processor)"));
 }
 

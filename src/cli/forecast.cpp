@@ -78,6 +78,7 @@ Counts counts_of(const TrainArguments& a, const fs::path& cache) {
   options.cache_dir = cache;
   options.make = false;
   options.partial = a.partial;
+  options.skip_bad = a.common.skip_bad;
   if (const auto opened = data::open_dataset(a.dataset, options))
     return {.train = static_cast<std::int64_t>(opened->set.train.count),
             .test = static_cast<std::int64_t>(opened->set.test.count),

@@ -143,6 +143,10 @@ CLI::Option* add_data_dir(CLI::App& verb, std::string& folder) {
       ->type_name("DIR");
 }
 
+CLI::Option* add_skip_bad(CLI::App& verb, bool& skip) {
+  return verb.add_flag("--skip-bad", skip, "leave out images of a data set that cannot be read, and count them");
+}
+
 CLI::Option* format_choice(CLI::Option* option) {
   return choice(option->capture_default_str(), {"text", "json", "csv", "md"});
 }

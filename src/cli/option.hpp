@@ -58,6 +58,7 @@ CLI::Option* format_choice(CLI::Option* option);
 // --store PATH and --data-dir DIR, the same at every verb that has them.
 CLI::Option* add_store(CLI::App& verb, std::string& path);
 CLI::Option* add_data_dir(CLI::App& verb, std::string& folder);
+CLI::Option* add_skip_bad(CLI::App& verb, bool& skip);
 
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
 // given.

@@ -32,6 +32,7 @@ Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, P
   options.cache_dir = cache;
   options.threads = probe::physical_cores();
   options.partial = a.partial;
+  options.skip_bad = a.common.skip_bad;
   const auto progress = line.callbacks();
   options.status = progress.status;
   options.note = progress.note;
@@ -108,6 +109,11 @@ TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const 
   };
   return forecast(a, ready, work, about, participants_of(ready, bundle));
 }
+  if (const auto sha256 = data::content_sha256(opened); !sha256.empty())
+    plan.data_note += fmt::format("; sha256 {}", sha256);
+  if (opened.facts.skipped > 0)
+    plan.data_note += fmt::format("; {} that cannot be read are left out", opened.facts.skipped);
+  for (const auto& words : opened.facts.left_out) plan.data_note += "; not taken: " + words;
 
 // Nobody shall find out by waiting.
 void say_of_time(const TrainingForecast& prediction, ProgressLine& line) {

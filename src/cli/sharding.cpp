@@ -147,18 +147,31 @@ Result<Whole> whole_training(const TrainArguments& a) {
   const auto& o = a.common.options;
   auto question = question_of(a.common);
   question["levels"] = a.common.levels;
-  question.update(Json{{"model", o.model},         {"size", o.size},
-                       {"optimiser", o.optimiser}, {"loss", o.loss},
-                       {"seed", o.seed},           {"device", o.device},
-                       {"inputs", o.inputs},       {"weights", o.weights},
-                       {"dataset", a.dataset},     {"partial", a.partial},
-                       {"epochs", a.epochs},       {"repeats", a.repeats},
-                       {"batch", a.batch},         {"threads", a.threads},
-                       {"init", a.init},           {"augment", a.augment},
-                       {"images", a.images},       {"scale", a.scale},
-                       {"proofs", a.proofs},       {"norms", a.norms ? Json(*a.norms) : Json()},
-                       {"margin", a.margin_text},  {"loss_margin", a.loss_margin},
-                       {"target", a.target_text},  {"rule", a.rule}});
+  question.update(Json{{"model", o.model},
+                       {"size", o.size},
+                       {"optimiser", o.optimiser},
+                       {"loss", o.loss},
+                       {"seed", o.seed},
+                       {"device", o.device},
+                       {"inputs", o.inputs},
+                       {"weights", o.weights},
+                       {"dataset", a.dataset},
+                       {"partial", a.partial},
+                       {"skip_bad", a.common.skip_bad},
+                       {"epochs", a.epochs},
+                       {"repeats", a.repeats},
+                       {"batch", a.batch},
+                       {"threads", a.threads},
+                       {"init", a.init},
+                       {"augment", a.augment},
+                       {"images", a.images},
+                       {"scale", a.scale},
+                       {"proofs", a.proofs},
+                       {"norms", a.norms ? Json(*a.norms) : Json()},
+                       {"margin", a.margin_text},
+                       {"loss_margin", a.loss_margin},
+                       {"target", a.target_text},
+                       {"rule", a.rule}});
   return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
 }
 

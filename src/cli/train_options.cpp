@@ -27,6 +27,7 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   add_data_dir(verb, a.data_dir);
   verb.add_flag("--partial", a.partial,
                 "accept a set whose files hold fewer images than published; the name of the case states it");
+  add_skip_bad(verb, a.common.skip_bad);
   list(verb.add_option("--levels", a.common.levels,
                        "only these backends, as eager,libtorch (default: all that train on the device)"))
       ->type_name("LEVEL[,LEVEL...]");

@@ -61,6 +61,8 @@ void read_facts(const nlohmann::json& about, CacheFacts& facts) {
   facts.sha256 = outside::text_or(about, "sha256");
   for (const auto& why : outside::field(about, "skipped_why"))
     if (why.is_string()) facts.skipped_why.push_back(why.get<std::string>());
+  for (const auto& words : outside::field(about, "left_out"))
+    if (words.is_string()) facts.left_out.push_back(words.get<std::string>());
   for (const auto& source : outside::field(about, "sources"))
     facts.sources.push_back({.name = outside::text_or(source, "name"),
                              .sha256 = outside::text_or(source, "sha256"),
@@ -140,6 +142,13 @@ std::string stamp_of(const SourceFiles& source) {
                          about.st_mtim.tv_nsec);
   }
   return sha256_hex(lines);
+}
+
+std::string content_sha256(const Opened& opened) {
+  if (opened.facts.sha256.empty()) return {};
+  auto all = opened.facts.sha256;
+  for (const auto& name : opened.set.classes) all += '\n' + name;
+  return sha256_hex(all);
 }
 
 std::string set_name(const std::string& name) {

@@ -41,6 +41,7 @@ struct CacheFacts {
   int threads = 0;                                         // that it was made with
   std::size_t skipped = 0;
   std::vector<std::string> skipped_why;  // of the first few
+  std::vector<std::string> left_out;     // files of a folder that are none of its images, by reason
   std::vector<SourceState> sources;
   std::string sha256;  // of the tensors
 };
@@ -49,6 +50,9 @@ struct Opened {
   Dataset set;
   CacheFacts facts;
 };
+
+// Of what a training learns from: pixels, labels and classes, in the order of its splits. Empty: part of the program.
+std::string content_sha256(const Opened& opened);
 
 // Whether it names a folder of images by class, and no set of the catalogue.
 bool is_folder(const std::string& name);

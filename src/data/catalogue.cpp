@@ -31,19 +31,24 @@ const std::vector<std::string> cifar100_classes = split(
 
 CatalogueEntry mnist_entry() {
   const std::string from = "https://ossci-datasets.s3.amazonaws.com/mnist/";  // the authors' own page is closed
-  return {.name = "mnist",
-          .about = "handwritten digits",
-          .page = "http://yann.lecun.com/exdb/mnist/",
-          .licence = "CC BY-SA 3.0 (Y. LeCun, C. Cortes)",
-          .folder = "mnist",
-          .classes = ten_digits,
-          .shape = {1, 28, 28},
-          .count = {60000, 10000},
-          .downloads = {
-              {.url = from + "train-images-idx3-ubyte.gz", .md5 = "f68b3c2dcbeaaa9fbdd348bbdeb94873", .bytes = 9912422},
-              {.url = from + "train-labels-idx1-ubyte.gz", .md5 = "d53e105ee54ea40749a09fcbcd1e9432", .bytes = 28881},
-              {.url = from + "t10k-images-idx3-ubyte.gz", .md5 = "9fb629c4189551a2d022fa330f9573f3", .bytes = 1648877},
-              {.url = from + "t10k-labels-idx1-ubyte.gz", .md5 = "ec29112dd5afa0611ce80d1b7f02629c", .bytes = 4542}}};
+  return {
+      .name = "mnist",
+      .about = "handwritten digits",
+      .page = "http://yann.lecun.com/exdb/mnist/",
+      .licence = "CC BY-SA 3.0 (Y. LeCun, C. Cortes)",
+      .folder = "mnist",
+      .classes = ten_digits,
+      .shape = {1, 28, 28},
+      .count = {60000, 10000},
+      .downloads =
+          {{.url = from + "train-images-idx3-ubyte.gz", .md5 = "f68b3c2dcbeaaa9fbdd348bbdeb94873", .bytes = 9912422},
+           {.url = from + "train-labels-idx1-ubyte.gz", .md5 = "d53e105ee54ea40749a09fcbcd1e9432", .bytes = 28881},
+           {.url = from + "t10k-images-idx3-ubyte.gz", .md5 = "9fb629c4189551a2d022fa330f9573f3", .bytes = 1648877},
+           {.url = from + "t10k-labels-idx1-ubyte.gz", .md5 = "ec29112dd5afa0611ce80d1b7f02629c", .bytes = 4542}},
+      .unpacked = {{"train-images-idx3-ubyte", "6bbc9ace898e44ae57da46a324031adb"},
+                   {"train-labels-idx1-ubyte", "a25bea736e30d166cdddb491f175f624"},
+                   {"t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"},
+                   {"t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"}}};
 }
 
 CatalogueEntry cifar_entry(int classes) {

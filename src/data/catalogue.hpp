@@ -29,6 +29,7 @@ struct CatalogueEntry {
   Targets kind = Targets::one_class;
   std::array<std::size_t, 2> count{};  // training and test images, as published
   std::vector<Download> downloads;
+  std::vector<std::pair<std::string, std::string>> unpacked{};  // MD5 of files as the set reads them, by name
 };
 
 const std::vector<CatalogueEntry>& catalogue();

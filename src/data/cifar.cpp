@@ -46,7 +46,12 @@ class CifarReader : public Reader {
     std::vector<fs::path> all;
     for (const Part part : both_parts)
       for (const auto& path : paths(part)) all.push_back(path);
-    return a_source_each(set_, options_.data_dir, all);
+    auto sources = a_source_each(set_, options_.data_dir, all);
+    const auto pickles = options_.data_dir / (label_bytes_ == 2 ? "cifar-100-python" : "cifar-10-batches-py");
+    if (std::error_code ec; !sources && fs::is_directory(pickles, ec))
+      sources.error().what +=
+          fmt::format("; {} holds the same images as pickles of Python, which strata does not run", pickles.string());
+    return sources;
   }
 
   Result<Description> load() override {

@@ -31,7 +31,7 @@ Result<std::unique_ptr<FileLock>> lock_data_dir(const FetchOptions& options);
 // Error: no network or no curl (Exit::environment, with what to do by hand), another checksum, no room.
 Result<void> fetch(const CatalogueEntry& entry, const FetchOptions& options);
 
-// Whether the files that the set reads as they were fetched are the publisher's; how many of them have a checksum.
-Result<std::size_t> check_published(const CatalogueEntry& entry, const std::filesystem::path& data_dir);
+// Whether the files that the set reads are the publisher's, packed or not; how many of them have a known checksum.
+Result<std::size_t> check_published(const CatalogueEntry& entry, const std::vector<std::filesystem::path>& files);
 
 }  // namespace strata::data

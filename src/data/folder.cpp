@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <unordered_set>
 
@@ -59,6 +60,10 @@ class FolderReader : public Reader {
       about.count[index_of(part)] = loaded.size();
       const auto hash = STRATA_TRY(sha256_of_file(list));
       about.list_sha256[index_of(part)] = hash;
+      if (list != own_list(part)) {
+        const auto words = STRATA_TRY(left_out(part, list, images));
+        about.left_out.insert(about.left_out.end(), words.begin(), words.end());
+      }
       if (part == Part::train)
         for (const auto& image : loaded) classes.insert(class_of(image));
     }
@@ -82,31 +87,81 @@ class FolderReader : public Reader {
  private:
   static std::string class_of(const fs::path& image) { return image.parent_path().filename().string(); }
 
+  // What lies in a split's folder, by paths below the root as they are spelled: a link's label is that of its own
+  // place.
+  struct Found {
+    std::vector<std::string> images;
+    std::map<std::string, std::vector<std::string>> left_out;  // by reason
+  };
+
+  Result<Found> look_into(const fs::path& folder) const {
+    Found found;
+    const auto name = [&](const fs::path& path) { return path.lexically_relative(root_).string(); };
+    std::error_code ec, none;
+    for (const auto& entry : fs::directory_iterator(folder, ec)) {
+      if (!entry.is_directory(none)) {
+        found.left_out["in no folder of a class"].push_back(name(entry.path()));
+        continue;
+      }
+      const auto before = found.images.size();
+      for (const auto& file : fs::directory_iterator(entry.path(), none)) {
+        if (file.is_directory(none))
+          for (const auto& deeper : fs::recursive_directory_iterator(file.path(), none))
+            found.left_out["in a folder below that of a class"].push_back(name(deeper.path()));
+        else if (is_image_name(file.path()))
+          found.images.push_back(name(file.path()));
+        else
+          found.left_out["not named .jpg, .jpeg or .png"].push_back(name(file.path()));
+      }
+      if (found.images.size() == before) found.left_out["a class without an image"].push_back(name(entry.path()));
+    }
+    if (ec) return fail(fmt::format("{}: cannot be listed: {}", folder.string(), ec.message()), folder_hint);
+    std::sort(found.images.begin(), found.images.end());
+    return found;
+  }
+
+  // In words, what strata's own list of a split does not have.
+  Result<std::vector<std::string>> left_out(Part part, const fs::path& list,
+                                            const std::vector<std::string>& listed) const {
+    auto found = STRATA_TRY(look_into(folder_of(part)));
+    const std::unordered_set<std::string> taken(listed.begin(), listed.end());
+    const auto later = fmt::format("newer than the list of images ({}; remove it to take them)", list.string());
+    for (const auto& image : found.images)
+      if (!taken.contains(image)) found.left_out[later].push_back(image);
+    std::vector<std::string> out;
+    for (const auto& [why, paths] : found.left_out)
+      out.push_back(escape::one_line(fmt::format("{}: {} {}: {}{}", name_of(part), paths.size(), why,
+                                                 *std::min_element(paths.begin(), paths.end()),
+                                                 paths.size() > 1 ? ", ..." : "")));
+    return out;
+  }
+
+  fs::path own_list(Part part) const { return root_ / fmt::format("{}.txt", name_of(part)); }
+
+  // Of a split; empty: there is none.
+  fs::path folder_of(Part part) const {
+    for (const char* folder : {name_of(part), part == Part::test ? "val" : name_of(part)})
+      if (fs::is_directory(root_ / folder)) return root_ / folder;
+    return {};
+  }
+
   // The user's list, or strata's own, made now if there is none.
   Result<fs::path> list_of(Part part) const {
-    const auto own = root_ / fmt::format("{}.txt", name_of(part));
+    const auto own = own_list(part);
     if (fs::is_regular_file(own)) return own;
     const auto place = options_.data_dir / "lists" /
                        fmt::format("{}-{}", root_.filename().string(), sha256_hex(root_.string()).substr(0, 8)) /
                        fmt::format("{}.txt", name_of(part));
     if (fs::is_regular_file(place)) return place;
-    for (const char* folder : {name_of(part), part == Part::test ? "val" : name_of(part)})
-      if (fs::is_directory(root_ / folder)) return write_list(root_ / folder, place);
+    if (const auto folder = folder_of(part); !folder.empty()) return write_list(folder, place);
     return fail(fmt::format("{}: neither {} nor a folder {}", root_.string(), own.filename().string(), name_of(part)),
                 folder_hint, Exit::usage);
   }
 
   Result<fs::path> write_list(const fs::path& folder, const fs::path& place) const {
+    const auto found = STRATA_TRY(look_into(folder));
     std::error_code ec;
-    std::vector<std::string> images;
-    for (const auto& class_folder : fs::directory_iterator(folder, ec)) {
-      std::error_code none;
-      for (const auto& image : fs::directory_iterator(class_folder.path(), none))
-        if (is_image_name(image.path())) images.push_back(fs::relative(image.path(), root_).string());
-    }
-    if (ec) return fail(fmt::format("{}: cannot be listed: {}", folder.string(), ec.message()), folder_hint);
-    std::sort(images.begin(), images.end());
-    for (const auto& image : images)
+    for (const auto& image : found.images)
       if (image.find_first_of("\r\n") != std::string::npos)
         return fail(fmt::format("{}: '{}' has a line end in its name, and a list has an image a line", folder.string(),
                                 escape::one_line(image)),
@@ -114,7 +169,7 @@ class FolderReader : public Reader {
     fs::create_directories(place.parent_path(), ec);
     const fs::path partial = place.string() + ".partial";
     std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-    for (const auto& image : images) out << image << '\n';
+    for (const auto& image : found.images) out << image << '\n';
     out.close();
     if (out) fs::rename(partial, place, ec);
     if (!out || ec)

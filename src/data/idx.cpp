@@ -107,14 +107,18 @@ class IdxReader : public Reader {
   static constexpr std::array<const char*, 4> file_names{"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                                          "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
-  // As the publisher packs it, or unpacked; torchvision's own folder too.
+  // As the publisher packs it, or unpacked, also by programs that write a dot (`train-images.idx3-ubyte`); in
+  // torchvision's own folder too.
   Result<fs::path> place(const std::string& name) const {
-    const auto folder = options_.data_dir / find_entry(set_)->folder;
-    for (const auto& path : {folder / (name + ".gz"), folder / name, folder / "raw" / name}) {
-      std::error_code ec;
-      if (fs::is_regular_file(path, ec)) return path;
-    }
-    return missing_file(set_, folder / (name + ".gz"));
+    auto dotted = name;
+    dotted[dotted.find("-idx")] = '.';
+    const auto own = options_.data_dir / find_entry(set_)->folder, torchvision = options_.data_dir / "MNIST";
+    for (const auto& folder : {own, own / "raw", torchvision / "raw", torchvision})
+      for (const auto& file : {name + ".gz", name, dotted, dotted + ".gz"}) {
+        std::error_code ec;
+        if (fs::is_regular_file(folder / file, ec)) return folder / file;
+      }
+    return missing_file(set_, own / (name + ".gz"));
   }
 
   Result<void> check_sizes(const CatalogueEntry& entry, Part part, const Idx& images, const Idx& labels) const {

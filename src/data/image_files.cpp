@@ -56,13 +56,40 @@ fs::path numbered(const fs::path& folder, std::size_t i, const std::string& exte
   return folder / fmt::format("{:06}{}", i, extension);
 }
 
-Result<void> write_records(const Reader& reader, const Description& about, std::size_t most, const fs::path& folder) {
+// What --skip-bad leaves out: counted, with the first reason.
+class LeftOut {
+ public:
+  explicit LeftOut(const ImageFilesOptions& options) : options_(options) {}
+  // The record's error, unless such records are left out.
+  Result<void> take(const Error& error) {
+    if (!options_.skip_bad) return tl::unexpected(error);
+    if (count_++ == 0) first_ = error.what;
+    return {};
+  }
+  void tell() const {
+    if (count_ > 0 && options_.note)
+      options_.note(fmt::format("{} images that cannot be read are left out; the first: {}", count_, first_));
+  }
+
+ private:
+  const ImageFilesOptions& options_;
+  std::size_t count_ = 0;
+  std::string first_;
+};
+
+Result<void> write_records(const Reader& reader, const Description& about, const ImageFilesOptions& options,
+                           const fs::path& folder) {
   std::vector<std::uint8_t> image(about.shape.bytes()), targets(about.classes.size());
   std::int64_t label = 0;
-  for (std::size_t i = 0; i < std::min(most, about.count[index_of(Part::train)]); ++i) {
-    STRATA_TRY(reader.read(Part::train, i, image, {.label = &label, .targets = targets}));
-    STRATA_TRY(write_png(numbered(folder, i, ".png"), image, about.shape, about.highest_value));
+  LeftOut left_out(options);
+  for (std::size_t i = 0, written = 0; written < options.most && i < about.count[index_of(Part::train)]; ++i) {
+    if (const auto read = reader.read(Part::train, i, image, {.label = &label, .targets = targets}); !read) {
+      STRATA_TRY(left_out.take(read.error()));
+      continue;
+    }
+    STRATA_TRY(write_png(numbered(folder, written++, ".png"), image, about.shape, about.highest_value));
   }
+  left_out.tell();
   return {};
 }
 
@@ -77,20 +104,29 @@ Result<void> write_digits(std::size_t most, const fs::path& folder) {
   return {};
 }
 
-Result<void> copy_photographs(const std::vector<fs::path>& photos, std::size_t most, const fs::path& folder) {
-  for (std::size_t i = 0; i < std::min(most, photos.size()); ++i) {
+Result<void> copy_photographs(const std::vector<fs::path>& photos, const ImageFilesOptions& options,
+                              const fs::path& folder) {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(3 * options.size * options.size));
+  LeftOut left_out(options);
+  for (std::size_t i = 0, copied = 0; copied < options.most && i < photos.size(); ++i) {
+    if (options.skip_bad)  // else whoever reads the copies says what is wrong with one
+      if (const auto read = read_photo(photos[i], options, pixels); !read) {
+        STRATA_TRY(left_out.take(read.error()));
+        continue;
+      }
     std::error_code ec;
-    fs::copy_file(photos[i], numbered(folder, i, photos[i].extension().string()), ec);
+    fs::copy_file(photos[i], numbered(folder, copied++, photos[i].extension().string()), ec);
     if (ec)
       return fail(fmt::format("{}: cannot be copied: {}", photos[i].string(), ec.message()),
                   "./strata data verify NAME says what is wrong with the set's files");
   }
+  left_out.tell();
   return {};
 }
 
 }  // namespace
 
-Result<fs::path> image_files(const std::string& name, ReadOptions options, std::size_t most, const fs::path& cache) {
+Result<fs::path> image_files(const std::string& name, ImageFilesOptions options, const fs::path& cache) {
   options.partial = true;
   std::unique_ptr<Reader> reader;
   std::vector<SourceFiles> sources;
@@ -99,19 +135,20 @@ Result<fs::path> image_files(const std::string& name, ReadOptions options, std::
     sources = STRATA_TRY(reader->sources());
   }
   const auto called = reader && is_folder(name) ? fs::path(name).lexically_normal().filename().string() : name;
-  const auto place =
-      cache / "images" / fmt::format("{}-{}", state_of(sources), most) / called;  // cases are named by it
+  const auto place = cache / "images" /
+                     fmt::format("{}-{}{}", state_of(sources), options.most, options.skip_bad ? "-skip" : "") /
+                     called;  // cases are named by it
   if (there_is(place)) return place;
   std::error_code ec;
   fs::create_directories(place.parent_path(), ec);
   auto staged = STRATA_TRY(make_folder_beside(place));
   const auto photos = photographs(sources);
-  auto written = !reader          ? write_digits(most, staged)
+  auto written = !reader          ? write_digits(options.most, staged)
                  : photos.empty() ? Result<void>()
-                                  : copy_photographs(photos, most, staged);
+                                  : copy_photographs(photos, options, staged);
   if (written && reader && photos.empty()) {
     const auto about = reader->load();
-    written = about ? write_records(*reader, *about, most, staged) : tl::unexpected(about.error());
+    written = about ? write_records(*reader, *about, options, staged) : tl::unexpected(about.error());
   }
   if (written && put_in_place(staged, place) && !there_is(place))
     written =

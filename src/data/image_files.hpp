@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "common/result.hpp"
@@ -10,10 +11,16 @@
 
 namespace strata::data {
 
-// The first `most` training images of a set (or of a folder of images by class), in the order of its list, as files of
-// their own size below `cache`: photographs as they are, others as PNG. Made once for each state of the set's files.
+struct ImageFilesOptions : ReadOptions {
+  std::size_t most = 0;                                 // images
+  bool skip_bad = false;                                // leave out what cannot be read
+  std::function<void(const std::string& line)> note{};  // may be empty
+};
+
+// The first training images of a set (or of a folder of images by class), in the order of its list, as files of their
+// own size below `cache`: photographs as they are, others as PNG. Made once for each state of the set's files.
 // Errors: the set is unknown or its files are not there; the cache cannot be written.
-Result<std::filesystem::path> image_files(const std::string& name, ReadOptions options, std::size_t most,
+Result<std::filesystem::path> image_files(const std::string& name, ImageFilesOptions options,
                                           const std::filesystem::path& cache);
 
 }  // namespace strata::data

@@ -330,6 +330,7 @@ class Making {
             {"sources", source_json_},
             {"skipped", outcome_.bad.size()},
             {"skipped_why", reasons},
+            {"left_out", about_.left_out},
             {"cost",
              {{"hash_s", hash_s_},
               {"load_s", load_s_},

@@ -45,6 +45,7 @@ struct Description {
   int highest_value = 255;
   std::array<std::size_t, 2> count{};      // by index_of(Part)
   std::array<std::string, 2> list_sha256;  // likewise
+  std::vector<std::string> left_out;       // what lies beside the images and is none of them, in words
 };
 
 // Where a record's label goes.

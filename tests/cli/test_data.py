@@ -350,6 +350,31 @@ def test_a_name_without_a_slash_is_no_folder_and_that_is_said(own):
     assert (
         done.returncode == 2 and "allowed: digits, mnist" in done.stderr and "./pets" in done.stderr
     ), done.stderr
+def test_what_a_folder_has_beside_its_images_is_counted_with_the_reason(own, folder_of_images):
+    (folder_of_images / "train/cat/b.webp").write_bytes(b"RIFF")
+    (folder_of_images / "train/bird").mkdir()
+    done = own.run("data", "verify", str(folder_of_images), "--size", "6")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "not taken train: 1 not named .jpg, .jpeg or .png: train/cat/b.webp",
+        "not taken train: 1 a class without an image: train/bird",
+    ):
+        assert words in done.stdout, done.stdout
+
+
+def test_what_cannot_be_read_is_left_out_of_a_comparisons_inputs(own, folder_of_images):
+    (folder_of_images / "train/dog/a.jpg").write_bytes(b"\xff\xd8\xff no photograph")
+    own.level("one", rank=1)
+    (own.folder / "net.py").write_text(IMAGES, encoding="utf-8")
+    words = ("compare net.py:build --levels one --restarts 1 --budget 1s --threads 1").split()
+    words += ["--store", str(own.store), "--dataset", str(folder_of_images), "--batch", "2"]
+    bad = own.run(*words)
+    assert bad.returncode == 2 and "cannot read the image" in bad.stderr, bad.stderr
+    good = own.run(*words, "--skip-bad")
+    assert good.returncode == 0, good.stderr
+    assert "1 images that cannot be read are left out; the first: " in good.stderr
+
+
 
 
 @pytest.mark.parametrize("verb", ["compare", "sweep"])

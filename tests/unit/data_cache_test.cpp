@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cache of a set: made once, whole or not at all, made again when it or its sources are others.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -7,6 +8,8 @@
 #include <algorithm>
 
 #include "common/safetensors.hpp"
+#include "data/catalogue.hpp"
+#include "data/fetch.hpp"
 #include "data/parallel.hpp"
 #include "data_files.hpp"
 
@@ -96,6 +99,46 @@ TEST(data_cache, is_made_again_when_its_own_bytes_are_others_or_fewer) {
   ASSERT_EQ(place.notes.size(), 2u);
   EXPECT_THAT(place.notes[0], HasSubstr("its bytes are not those that were written"));
   EXPECT_THAT(place.notes[1], HasSubstr("not a valid safetensors file"));
+}
+
+TEST(data_cache, finds_mnist_in_torchvision_s_folder_and_with_a_dot_in_its_names) {
+  Place place;
+  place.mnist({3, 1}, {5});
+  const auto mnist = place.options.data_dir / "mnist", raw = place.options.data_dir / "MNIST/raw";
+  std::filesystem::create_directories(raw.parent_path());
+  std::filesystem::rename(mnist, raw);
+  const auto opened = open_dataset("mnist", place.options);
+  ASSERT_TRUE(opened) << error_of(opened);
+  EXPECT_THAT(opened->set.train.labels, ElementsAre(3, 1));
+  std::filesystem::create_directories(mnist);
+  for (const char* name : {"train-images", "train-labels", "t10k-images", "t10k-labels"}) {
+    const std::string ending = std::string(name).ends_with("images") ? "idx3-ubyte" : "idx1-ubyte";
+    std::filesystem::rename(raw / fmt::format("{}-{}", name, ending), mnist / fmt::format("{}.{}", name, ending));
+  }
+  const auto dotted = open_dataset("mnist", place.options);
+  ASSERT_TRUE(dotted) << error_of(dotted);
+  EXPECT_THAT(dotted->set.test.labels, ElementsAre(5));
+}
+
+TEST(data_cache, says_that_torchvision_s_folder_of_cifar_holds_pickles) {
+  Place place;
+  std::filesystem::create_directories(place.options.data_dir / "cifar-10-batches-py");
+  EXPECT_THAT(error_of(open_dataset("cifar10", place.options)),
+              AllOf(HasSubstr("data_batch_1.bin: there is no such file"), HasSubstr("cifar-10-batches-py holds"),
+                    HasSubstr("data fetch cifar10")));
+}
+
+TEST(data_cache, knows_the_bytes_of_the_publisher_s_unpacked_files) {
+  Place place;
+  place.mnist({3, 1}, {5});
+  const auto file = place.options.data_dir / "mnist/t10k-labels-idx1-ubyte";
+  const auto dotted = place.options.data_dir / "mnist/t10k-labels.idx1-ubyte";
+  std::filesystem::copy_file(file, dotted);
+  for (const auto& one : {file, dotted}) {
+    const auto checked = check_published(*find_entry("mnist"), {one});
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().what, HasSubstr("the publisher's: 27ae3e4e09519cfbb04c329615203637"));
+  }
 }
 
 TEST(data_cache, is_not_written_when_a_record_is_bad_and_the_error_names_file_and_record) {

@@ -38,7 +38,7 @@ TEST(data_fetch, puts_a_file_in_place_and_does_not_get_it_twice) {
   EXPECT_EQ(read_file(m.got), "abc");
   fs::remove_all(m.mirror);
   EXPECT_EQ(error_of(fetch(m.entry, m.fetching)), "done");
-  EXPECT_EQ(*check_published(m.entry, m.fetching.data_dir), 1u);
+  EXPECT_EQ(*check_published(m.entry, {m.got}), 1u);
 }
 
 TEST(data_fetch, goes_on_where_it_was_cut_off) {
@@ -65,7 +65,7 @@ TEST(data_fetch, puts_nothing_in_place_whose_checksum_is_another) {
   EXPECT_FALSE(fs::exists(m.got.string() + ".partial"));
   write_file(m.got, "abe");  // put there by hand
   EXPECT_THAT(error_of(fetch(m.entry, m.fetching)), HasSubstr("remove that file"));
-  EXPECT_THAT(check_published(m.entry, m.fetching.data_dir).error().what, HasSubstr("abc.bin: md5"));
+  EXPECT_THAT(check_published(m.entry, {m.got}).error().what, HasSubstr("abc.bin: md5"));
 }
 
 TEST(data_fetch, says_what_to_do_by_hand_where_nothing_can_be_reached) {

@@ -342,6 +342,52 @@ TEST(data_folder, with_a_line_end_in_a_name_is_refused_as_its_list_would_name_ot
   EXPECT_THAT(error_of(open_dataset(pets.root, pets.options)), AllOf(HasSubstr("line end"), HasSubstr("cat/2 .png")));
 }
 
+TEST(data_folder, takes_the_label_of_a_link_from_where_the_link_is) {
+  Folders pets;
+  fs::create_directories(pets.folder / "pool/anything");
+  fs::rename(pets.folder / "pets/train/cat/2.png", pets.folder / "pool/anything/2.png");
+  fs::create_symlink("../../../pool/anything/2.png", pets.folder / "pets/train/cat/2.png");
+  fs::create_symlink("../dog/1.jpg", pets.folder / "pets/train/cat/twin.jpg");
+  fs::create_directory_symlink("dog", pets.folder / "pets/train/ant");
+  const auto opened = open_dataset(pets.root, pets.options);
+  ASSERT_TRUE(opened) << error_of(opened);
+  EXPECT_THAT(opened->set.classes, ElementsAre("ant", "cat", "dog"));
+  EXPECT_THAT(opened->set.train.labels, ElementsAre(0, 1, 1, 2));
+}
+
+TEST(data_folder, counts_what_it_does_not_take_with_the_reason) {
+  Folders pets;
+  for (const char* name : {"cat/b.webp", "cat/a.gif", "dog/old/4.jpg", "5.jpg"})
+    write_file(pets.folder / "pets/train" / name, jpeg(9, 9, {0, 0, 200}));
+  fs::create_directories(pets.folder / "pets/train/empty");
+  const std::vector<std::string> expected{"train: 1 a class without an image: train/empty",
+                                          "train: 1 in a folder below that of a class: train/dog/old/4.jpg",
+                                          "train: 1 in no folder of a class: train/5.jpg",
+                                          "train: 3 not named .jpg, .jpeg or .png: train/cat/a.gif, ..."};
+  const auto opened = open_dataset(pets.root, pets.options);
+  ASSERT_TRUE(opened) << error_of(opened);
+  EXPECT_EQ(opened->facts.left_out, expected);
+  EXPECT_EQ(open_dataset(pets.root, pets.options)->facts.left_out, expected) << "from the cache";
+  write_file(pets.folder / "pets/val/dog/new.jpg", jpeg(9, 9, {0, 0, 200}));
+  pets.options.again = true;
+  const auto later = open_dataset(pets.root, pets.options);
+  EXPECT_THAT(later->facts.left_out.back(), AllOf(HasSubstr("test: 1 newer than the list"), HasSubstr("new.jpg")));
+}
+
+TEST(data_folder, has_one_sum_of_what_is_learnt_whatever_its_files_are_called) {
+  Folders pets;
+  const auto before = content_sha256(*open_dataset(pets.root, pets.options));
+  EXPECT_EQ(before.size(), 64u);
+  Folders others;
+  fs::rename(others.folder / "pets/train/dog/1.jpg", others.folder / "pets/train/dog/another.jpg");
+  EXPECT_EQ(content_sha256(*open_dataset(others.root, others.options)), before);
+  fs::rename(others.folder / "pets/train/cat", others.folder / "pets/train/cow");
+  fs::remove_all(others.options.data_dir / "lists");
+  EXPECT_NE(content_sha256(*open_dataset(others.root, others.options)), before) << "another class";
+  write_file(pets.folder / "pets/train/dog/1.jpg", jpeg(9, 9, {10, 0, 0}));
+  EXPECT_NE(content_sha256(*open_dataset(pets.root, pets.options)), before) << "another image";
+}
+
 TEST(data_folder, takes_the_lists_of_its_owner_in_their_order) {
   Folders pets;
   write_file(pets.folder / "pets/train.txt", "train/dog/1.jpg\nval/dog/3.JPEG\ntrain/cat/2.png\n");
