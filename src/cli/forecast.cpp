@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr std::chrono::milliseconds kPeakTime{300};
-constexpr double kWeightsKept = 4;  // times a network's weights: last, best, and the state with its momentum
+constexpr double kWeightsKept = 6;  // times a network's weights: last, best, and two states with their momentum
 
 // Newest last, so that it is what stays.
 std::map<std::string, store::StepTime> stored_steps(const TrainArguments& a, const Prepared& ready,

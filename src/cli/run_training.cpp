@@ -67,12 +67,28 @@ Result<data::Shape> image_shape(const plan::Bundle& bundle) {
 
 // What is asked, beyond the step that the bundle was captured for.
 core::Case question_of(const TrainArguments& a, const training::Initial& initial, const plan::Bundle& bundle,
-                       const data::Dataset& set) {
+                       const data::Opened& opened) {
   auto question = bundle.question;
-  question.data = data_name(a, set.name);
-  question.recipe->training =
-      core::Training{.epochs = a.epochs, .init = initial.name, .augment = a.augment, .most_images = a.images};
+  question.data = data_name(a, opened.set.name);
+  question.recipe->training = core::Training{.epochs = a.epochs,
+                                             .init = initial.name,
+                                             .augment = a.augment,
+                                             .most_images = a.images,
+                                             .data_sha256 = data::content_sha256(opened)};
   return question;
+}
+
+// A training goes on with the images that it began with.
+Result<void> check_data(const TrainArguments& a, const data::Opened& opened) {
+  const auto now = data::content_sha256(opened);
+  for (const auto& before : a.common.resumed ? a.common.resumed->cases : std::vector<store::Case>()) {
+    const auto& recipe = before.question.recipe;
+    if (!recipe || !recipe->training || recipe->training->data_sha256 == now) continue;
+    return fail(fmt::format("run {} began with other images of {}: their sha256 was {}, and is {} now",
+                            a.common.resumed->run_id, a.dataset, recipe->training->data_sha256, now),
+                "put the files back as they were and resume again, or start a new run", Exit::environment);
+  }
+  return {};
 }
 
 Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Opened& opened,
@@ -93,6 +109,11 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
     plan.norms = std::max<std::int64_t>(1, plan.data.train / bundle.question.batch / kLooksAnEpoch);
   plan.data_note = fmt::format("{}: {} images to learn from, {} to test{}", opened.set.name, plan.data.train,
                                plan.data.test, plan.data.change.empty() ? "" : ", " + plan.data.change);
+  if (const auto sha256 = data::content_sha256(opened); !sha256.empty())
+    plan.data_note += fmt::format("; sha256 {}", sha256);
+  if (opened.facts.skipped > 0)
+    plan.data_note += fmt::format("; {} that cannot be read are left out", opened.facts.skipped);
+  for (const auto& words : opened.facts.left_out) plan.data_note += "; not taken: " + words;
   return plan;
 }
 
@@ -109,11 +130,6 @@ TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const 
   };
   return forecast(a, ready, work, about, participants_of(ready, bundle));
 }
-  if (const auto sha256 = data::content_sha256(opened); !sha256.empty())
-    plan.data_note += fmt::format("; sha256 {}", sha256);
-  if (opened.facts.skipped > 0)
-    plan.data_note += fmt::format("; {} that cannot be read are left out", opened.facts.skipped);
-  for (const auto& words : opened.facts.left_out) plan.data_note += "; not taken: " + words;
 
 // Nobody shall find out by waiting.
 void say_of_time(const TrainingForecast& prediction, ProgressLine& line) {
@@ -170,6 +186,7 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
                                       ProgressLine& line) {
   auto& s = ready.setting;
   auto opened = STRATA_TRY(open_data(a, s.place.cache, line));
+  STRATA_TRY(check_data(a, opened));
   plan::TrainingWork work{
       .train = static_cast<std::int64_t>(opened.set.train.count),
       .test = static_cast<std::int64_t>(opened.set.test.count),
@@ -198,7 +215,7 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
   const auto keep = store.path().parent_path() / "trainings" / s.run_id;
   measure::Outcome all;
   for (std::size_t i = 0; i < a.initials.size() && !interrupted(); ++i) {
-    const auto question = question_of(a, a.initials[i], bundle, opened.set);
+    const auto question = question_of(a, a.initials[i], bundle, opened);
     std::optional<measure::Outcome> ended;
     plan.keep = keep;
     if (a.initials.size() > 1) {

@@ -105,6 +105,7 @@ std::vector<std::pair<std::string, std::string>> Case::axes() const {
       named.emplace_back("init", training->init);
       named.emplace_back("augment", training->augment);
       named.emplace_back("most_images", fmt::format("{}", training->most_images));
+      if (!training->data_sha256.empty()) named.emplace_back("data_sha256", training->data_sha256);
     }
   }
   named.emplace_back("data", data);
@@ -135,7 +136,8 @@ std::string Case::id() const {
     add(words(recipe->optimiser));
     if (recipe->loss != Recipe().loss) add(recipe->loss);
   }
-  add(data);
+  const auto sha256 = recipe && recipe->training ? recipe->training->data_sha256.substr(0, 8) : std::string();
+  add(sha256.empty() ? data : data + ":" + sha256);
   if (recipe && recipe->training) {
     add(fmt::format("e{}", recipe->training->epochs));
     if (recipe->training->init != Training().init) add("init:" + recipe->training->init);

@@ -40,6 +40,7 @@ struct Training {
   std::string init = "torch";    // where the weights begin: torch (what the model's code makes), kaiming:..., ...
   std::string augment;           // "flip,crop"; empty: none
   std::int64_t most_images = 0;  // of each split; 0: all
+  std::string data_sha256{};     // of pixels, labels and classes, in the splits' order; empty: part of strata
 
   bool operator==(const Training&) const = default;
 };

@@ -64,7 +64,8 @@ Result<Recipe> read_recipe(const Json& fields, const std::string& where) {
     recipe.training = {.epochs = static_cast<int>(training.integer("epochs", 1, 1'000'000)),
                        .init = training.text("init", "torch"),
                        .augment = training.text("augment", ""),
-                       .most_images = training.integer("most_images", 0, kMostWhole, 0)};
+                       .most_images = training.integer("most_images", 0, kMostWhole, 0),
+                       .data_sha256 = training.text("data_sha256", "")};
     if (training.error()) return tl::unexpected(*training.error());
   }
   return recipe;
@@ -109,7 +110,8 @@ Json to_json(const Training& training) {
   return {{"epochs", training.epochs},
           {"init", training.init},
           {"augment", training.augment},
-          {"most_images", training.most_images}};
+          {"most_images", training.most_images},
+          {"data_sha256", training.data_sha256}};
 }
 
 Result<Case> captured_case(const Json& info, const std::string& where) {

@@ -82,4 +82,12 @@ inline store::Warning missing_point(const std::string& point, const std::string&
           .advice = "leave it out, or fix what it names"};
 }
 
+// `first`: epochs that the state has behind it that is used instead; 0: none.
+inline store::Warning damaged_state(const std::string& level, int repeat, int first, const std::string& damage) {
+  const auto from = first > 0 ? fmt::format("goes on from epoch {}", first) : "begins anew";
+  return {.id = "W010",
+          .what = fmt::format("{}, repeat {}: a kept state cannot be used ({}); it {}", level, repeat, damage, from),
+          .advice = "check the disk; what is lost is trained again"};
+}
+
 }  // namespace strata::measure::warnings

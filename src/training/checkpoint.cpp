@@ -3,15 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <fstream>
-
+#include "common/hash.hpp"
 #include "common/outside.hpp"
 #include "common/write_whole.hpp"
 
 namespace strata::training {
 namespace fs = std::filesystem;
 using measure::Failure;
+using Json = nlohmann::json;
 namespace {
 
 std::string prefix_of(const std::string& level, int repeat) {
@@ -23,6 +22,25 @@ std::string prefix_of(const std::string& level, int repeat) {
 
 fs::path about_file(const fs::path& folder, const std::string& prefix) {
   return folder / (prefix + ".json");
+}
+
+fs::path state_file(const fs::path& folder, const Owner& owner, int epochs) {
+  return folder / fmt::format("{}-e{}.state", prefix_of(owner.level, owner.repeat), epochs);
+}
+
+Json to_json(const Owner& owner) {
+  return {{"case", owner.case_key}, {"data", owner.data_sha256}, {"level", owner.level}, {"repeat", owner.repeat}};
+}
+
+// What a level's note says, whole and of this training.
+Result<Json> read_about(const fs::path& file, const Owner& owner) {
+  const auto note = STRATA_TRY(outside::read_file(file));
+  const auto& about = outside::field(note, "about");
+  if (outside::text_or(note, "sha256") != sha256_hex(about.dump()))
+    return fail(fmt::format("{}: its bytes are not those that were written", file.filename().string()));
+  if (outside::field(about, "owner") != to_json(owner))
+    return fail(fmt::format("{}: it is another training's", file.filename().string()));
+  return about;
 }
 
 tl::unexpected<Failure> failed(const Error& error) {
@@ -43,29 +61,55 @@ Try<void> write_checkpoint(const fs::path& state, const fs::path& to) {
 
 }  // namespace
 
-std::optional<SavedState> last_state(const fs::path& folder, const std::string& level, int repeat) {
-  const auto prefix = prefix_of(level, repeat);
-  const auto about = outside::read_file(about_file(folder, prefix));
-  if (!about || !about->is_object()) return std::nullopt;
-  SavedState saved;
-  saved.epochs = static_cast<int>(outside::number_or(*about, "epochs"));
-  saved.diverged = outside::flag_or(*about, "diverged", false);
-  saved.path = folder / fmt::format("{}-e{}.state", prefix, saved.epochs);
+Kept last_state(const fs::path& folder, const Owner& owner) {
+  Kept kept;
+  const auto file = about_file(folder, prefix_of(owner.level, owner.repeat));
   std::error_code ec;
-  if (saved.epochs < 1 || (!saved.diverged && !fs::is_regular_file(saved.path, ec))) return std::nullopt;
-  return saved;
+  if (!fs::exists(file, ec)) return kept;
+  const auto about = read_about(file, owner);
+  if (!about) {
+    kept.damage = about.error().what;
+    return kept;
+  }
+  if (outside::flag_or(*about, "diverged", false)) {
+    kept.state = SavedState{.epochs = static_cast<int>(outside::integer_or(*about, "epochs")), .diverged = true};
+    return kept;
+  }
+  for (const auto& entry : outside::field(*about, "states")) {
+    const auto epochs = static_cast<int>(outside::integer_or(entry, "epochs"));
+    const auto path = state_file(folder, owner, epochs);
+    const auto sha256 = sha256_of_file(path);
+    if (sha256 && *sha256 == outside::text_or(entry, "sha256")) {
+      kept.state = SavedState{.path = path, .epochs = epochs};
+      return kept;
+    }
+    kept.damage += fmt::format("{}{}: {}", kept.damage.empty() ? "" : "; ", path.filename().string(),
+                               sha256 ? "its bytes are not those that were written" : "it cannot be read");
+  }
+  return kept;
 }
 
-Try<void> keep_epoch(const fs::path& folder, Learner& learner, int epochs, const EpochResult& result) {
-  const auto prefix = prefix_of(learner.participant().name(), learner.repeat());
+Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learner, int epochs,
+                     const EpochResult& result) {
+  const auto prefix = prefix_of(owner.level, owner.repeat);
+  const auto file = about_file(folder, prefix);
   std::error_code ec;
   fs::create_directories(folder, ec);
-  const auto before = outside::read_file(about_file(folder, prefix));
-  const auto best_before = before ? outside::number_or(*before, "best") : -1.0;
-  nlohmann::json about{{"epochs", epochs}, {"diverged", result.diverged}, {"best", best_before}};
-  const auto state = folder / fmt::format("{}-e{}.state", prefix, epochs);
+  const auto before = read_about(file, owner).value_or(Json::object());
+  const auto best_before = outside::number_or(before, "best", -1);
+  Json about{{"owner", to_json(owner)},
+             {"epochs", epochs},
+             {"diverged", result.diverged},
+             {"best", best_before},
+             {"states", Json::array()}};
   if (!result.diverged) {
+    const auto state = state_file(folder, owner, epochs);
     STRATA_TRY(learner.write_state(state));
+    const auto sha256 = sha256_of_file(state);
+    if (!sha256) return failed(sha256.error());
+    about["states"].push_back({{"epochs", epochs}, {"sha256", *sha256}});
+    for (const auto& entry : outside::field(before, "states"))
+      if (outside::integer_or(entry, "epochs") == epochs - 1) about["states"].push_back(entry);
     STRATA_TRY(write_checkpoint(state, folder / (prefix + "-last.safetensors")));
     const auto accuracy = result.values.find("test_accuracy");
     if (accuracy != result.values.end() && accuracy->second > best_before) {
@@ -73,10 +117,10 @@ Try<void> keep_epoch(const fs::path& folder, Learner& learner, int epochs, const
       STRATA_TRY(write_checkpoint(state, folder / (prefix + "-best.safetensors")));
     }
   }
-  // The note is what counts: without it the state before is still there.
-  if (auto written = write_whole(about_file(folder, prefix), about.dump() + "\n"); !written)
-    return failed(written.error());
-  if (epochs > 1) fs::remove(folder / fmt::format("{}-e{}.state", prefix, epochs - 1), ec);
+  // The note is what counts: without it the states before are still there.
+  const Json signed_note{{"about", about}, {"sha256", sha256_hex(about.dump())}};
+  if (auto written = write_whole(file, signed_note.dump() + "\n"); !written) return failed(written.error());
+  if (epochs > 2) fs::remove(state_file(folder, owner, epochs - 2), ec);
   return {};
 }
 

@@ -11,17 +11,29 @@
 
 namespace strata::training {
 
+// Whose a state is: another's is not taken up.
+struct Owner {
+  std::string case_key, data_sha256, level;
+  int repeat = 0;
+};
+
 struct SavedState {
-  std::filesystem::path path;
+  std::filesystem::path path{};
   int epochs = 0;  // that it has behind it
   bool diverged = false;
 };
 
-// Of a level and a repeat; nullopt: no epoch of it came to its end.
-std::optional<SavedState> last_state(const std::filesystem::path& folder, const std::string& level, int repeat);
+struct Kept {
+  std::optional<SavedState> state{};  // the newest that is whole; nullopt: the training begins anew
+  std::string damage{};               // what is newer and not used, and why; empty: nothing
+};
 
-// After epoch `epochs` (from 1): the state in place of the one before; `<level>-r<repeat>-last.safetensors`, and -best
-// where the test accuracy is the repeat's highest so far. Atomic, file by file.
-Try<void> keep_epoch(const std::filesystem::path& folder, Learner& learner, int epochs, const EpochResult& result);
+Kept last_state(const std::filesystem::path& folder, const Owner& owner);
+
+// After epoch `epochs` (from 1): the state, with its checksum, beside the one before;
+// `<level>-r<repeat>-last.safetensors`, and -best where the test accuracy is the repeat's highest so far. Atomic, file
+// by file.
+Try<void> keep_epoch(const std::filesystem::path& folder, const Owner& owner, Learner& learner, int epochs,
+                     const EpochResult& result);
 
 }  // namespace strata::training

@@ -85,6 +85,8 @@ class CaseTraining {
   };
 
   void leave(Seat& seat, const Failure& why);
+  Owner owner_of(const Participant& participant, int repeat) const;
+  void tell_damage(const Participant& participant, int repeat, int first, const std::string& damage);
   void open_referee();
   Result<void> run_repeat(int repeat, const std::vector<std::size_t>& group);
   std::vector<Seat> take_seats(int repeat, const std::vector<std::size_t>& group);
@@ -170,6 +172,19 @@ void CaseTraining::leave(Seat& seat, const Failure& why) {
   (void)point_.sink.row(participant.row);  // a store that fails here fails again at the end
 }
 
+Owner CaseTraining::owner_of(const Participant& participant, int repeat) const {
+  return {.case_key = point_.record.key,
+          .data_sha256 = question().recipe->training->data_sha256,
+          .level = participant.name(),
+          .repeat = repeat};
+}
+
+void CaseTraining::tell_damage(const Participant& participant, int repeat, int first, const std::string& damage) {
+  auto warning = measure::warnings::damaged_state(participant.name(), repeat + 1, first, damage);
+  point_.progress.note(warning.what);
+  (void)point_.sink.warning(std::move(warning));  // a store that fails here fails again at the end
+}
+
 std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::vector<std::size_t>& group) {
   std::vector<int> cpus;
   if (question().threads == 1) cpus = {repeat % std::max(1, probe::physical_cores())};
@@ -177,8 +192,9 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
   for (const auto i : group) {
     if (interrupted()) break;
     Participant& participant = point_.participants[i];
-    const auto saved = last_state(plan_.keep, participant.name(), repeat);
+    const auto [saved, damage] = last_state(plan_.keep, owner_of(participant, repeat));
     const int first = saved ? saved->epochs : 0;
+    if (!damage.empty()) tell_damage(participant, repeat, first, damage);
     epochs_done_[i] += first;
     if (first >= epochs_ || (saved && saved->diverged)) continue;
     point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, participant.name()),
@@ -377,7 +393,7 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   const auto result = learner.end_epoch(train, test, question().batch);
   // The store first: a training that is killed before its state is kept learns the epoch again, and replaces it.
   STRATA_TRY(store_epoch(participant, repeat, epoch, result));
-  if (auto stored = keep_epoch(plan_.keep, learner, epoch + 1, result); !stored) {
+  if (auto stored = keep_epoch(plan_.keep, owner_of(participant, repeat), learner, epoch + 1, result); !stored) {
     leave(seat, stored.error());
     return {};
   }

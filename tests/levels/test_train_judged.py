@@ -175,13 +175,13 @@ def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_we
             else train_command(levels, *options, model=model)
         )
         process = killed.start(*arguments)
-        seen = len(list((killed.folder / "strata").glob("trainings/*/*-e*.state")))
+        seen = {path.name for path in (killed.folder / "strata").glob("trainings/*/*-e*.state")}
         for _ in range(6000):
-            states = sorted(
+            states = {
                 path.name for path in (killed.folder / "strata").glob("trainings/*/*-e*.state")
-            )
-            if process.poll() is not None or (
-                len(states) > seen and any("-e2" in name or "-e3" in name for name in states)
+            }
+            if process.poll() is not None or any(
+                "-e2" in name or "-e3" in name for name in states - seen
             ):
                 break
             time.sleep(0.01)

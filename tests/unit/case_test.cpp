@@ -63,6 +63,8 @@ const std::vector<std::pair<const char*, std::function<void(Case&)>>> changes{
     {"initial weights", [](Case& c) { c.recipe->training = Training{.init = "xavier"}; }},
     {"augmentation", [](Case& c) { c.recipe->training = Training{.augment = "flip"}; }},
     {"fewer images", [](Case& c) { c.recipe->training = Training{.most_images = 100}; }},
+    {"images", [](Case& c) { c.recipe->training = Training{.data_sha256 = std::string(64, 'a')}; }},
+    {"other images", [](Case& c) { c.recipe->training = Training{.data_sha256 = std::string(64, 'b')}; }},
     {"data", [](Case& c) { c.data = "synthetic"; }},
     {"weights", [](Case& c) { c.weights = "mine.safetensors"; }},
     {"seed", [](Case& c) { c.seed = 1; }}};
