@@ -25,6 +25,11 @@ bool has_enough_runs(const Convergence& convergence) {
   return convergence.runs >= stats::kRcpFewestRuns;
 }
 
+// Every repeat: none could have been faster.
+bool at_once(const Convergence& convergence) {
+  return convergence.never == 0 && convergence.mean <= 1 && convergence.deviation == 0;
+}
+
 // The verdict on `level`, as a submission against the reference and the other way round.
 std::string words_by_rule(const Convergence& reference, const Convergence& level) {
   if (!has_enough_runs(level))
@@ -33,6 +38,7 @@ std::string words_by_rule(const Convergence& reference, const Convergence& level
   if (level.mean < stats::fewest_epochs(reference, level.runs_used())) return "too fast: it learns otherwise";
   if (level.never > 0) return "not too fast; not judged the other way, since a repeat never reached the target";
   if (reference.mean < stats::fewest_epochs(level, reference.runs_used())) return "too slow: it learns otherwise";
+  if (at_once(reference) && at_once(level)) return "no power: both are at the target at the first evaluation";
   return "passes in both directions";
 }
 
@@ -50,6 +56,12 @@ document::Section mlperf_rule(const analysis::Learner& reference, const std::vec
         document::Text::Kind::warning});
     return section;
   }
+  if (at_once(own))
+    section.items.push_back(document::Text{
+        fmt::format("The rule has no power here: every repeat of {} reaches {:g}% at the first evaluation, so that no "
+                    "level could be too fast. Take a higher --target.",
+                    reference.name, 100 * target),
+        document::Text::Kind::warning});
   document::Table table{.id = "mlperf", .title = fmt::format("Epochs to {:g}% of test images", 100 * target)};
   table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
                    {.id = "repeats", .title = "repeats"},

@@ -77,6 +77,15 @@ TEST(mlperfs_rule, looks_in_both_directions) {
   EXPECT_THAT(verdict_on({13, 12, 13}), HasSubstr("not judged: 3 of at least 5"));
 }
 
+TEST(mlperfs_rule, has_no_power_where_every_repeat_is_at_the_target_at_the_first_evaluation) {
+  const auto own = learning({1, 1, 1, 1, 1}), slower = learning({3, 2, 3, 4, 3});
+  const auto section = mlperf_rule({"eager", &own}, {{"same", &own}, {"slower", &slower}}, 0.95);
+  EXPECT_THAT(std::get<document::Text>(section.items.at(0)).paragraph, HasSubstr("no power here"));
+  const auto& table = std::get<document::Table>(section.items.at(1));
+  EXPECT_THAT(std::get<std::string>(table.rows.at(0).at(5)), HasSubstr("no power"));
+  EXPECT_THAT(std::get<std::string>(table.rows.at(1).at(5)), HasSubstr("too slow"));
+}
+
 TEST(mlperfs_rule, says_that_nothing_can_be_judged_by_a_reference_that_does_not_converge) {
   const auto own = learning({12, 13, 0, 13, 12}), other = learning({12, 13, 14, 13, 12});
   const auto section = mlperf_rule({"eager", &own}, {{"level", &other}}, 0.95);
