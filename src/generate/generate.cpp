@@ -212,7 +212,7 @@ Values readme_of_target(compiler::Target target) {
              "It builds with a C++20 compiler that has OpenMP, CMake 3.18 and oneDNN 3: `apt install libdnnl-dev`, or "
              "`pip install onednn-cpu-gomp onednn-devel-cpu-gomp` in an active environment (x86-64), or "
              "`-DDNNL_ROOT=FOLDER` with `include/oneapi/dnnl` and `lib/libdnnl.so` in it."},
-            {"ships", "`network`, `libmodel.so`, `libdnnl.so*`"},
+            {"ships", "`network`, `libmodel.so`, `libdnnl.so.3`"},
             {"also",
              "the system's C++ and OpenMP libraries (`libstdc++`, `libgomp`). Code is made for the building machine's "
              "processor alone unless `-DNETWORK_NATIVE=OFF` says otherwise"},
