@@ -124,10 +124,7 @@ def send_ring(worker: Worker, folder: Path, images: np.ndarray, labels: np.ndarr
     """Whole batches in the order given; their number."""
     count = len(images) // BATCH
     save_file(
-        {
-            f"{i}/arg0": np.ascontiguousarray(images[i * BATCH : (i + 1) * BATCH])
-            for i in range(count)
-        },
+        {f"{i}/x": np.ascontiguousarray(images[i * BATCH : (i + 1) * BATCH]) for i in range(count)},
         folder / "ring.safetensors",
     )
     save_file(

@@ -93,8 +93,8 @@ def command_of(name: str, folder: Path, file: Path) -> list:
 
 
 def wrong_tensors(group: str) -> Iterator[tuple[str, Change]]:
-    """Changes of an input <group>/arg0 that no program may take."""
-    name = f"{group}/arg0"
+    """Changes of an input <group>/x that no program may take."""
+    name = f"{group}/x"
 
     def changed(value: Callable[[np.ndarray], np.ndarray]) -> Change:
         return lambda tensors: tensors | {name: np.ascontiguousarray(value(tensors[name]))}
@@ -123,7 +123,7 @@ def wrong_tensors(group: str) -> Iterator[tuple[str, Change]]:
     )
     if group == "0":
         yield "one tensor more", lambda tensors: tensors | {"extra": np.zeros(3, "f4")}
-        yield "a gap between entries", lambda tensors: tensors | {"99/arg0": tensors[name]}
+        yield "a gap between entries", lambda tensors: tensors | {"99/x": tensors[name]}
         yield "no tensors at all", lambda tensors: {}
 
 
@@ -263,7 +263,7 @@ def try_program(name: str, folder: Path, scratch: Path, mutations: int) -> Tried
         )
     )
     if not checks and name not in EXPORTS:
-        right = {"0/arg0": right["input/arg0"]}
+        right = {"0/x": right["input/x"]}
     file = own if checks else scratch / "inputs.safetensors"
     write_safetensors(file, right)
     words = command_of(name, folder, file)

@@ -56,7 +56,7 @@ my %do = (
         {phases => {build_ns => 0, weights_ns => now() - $start}, parameters => $parameters, artefact_bytes => -s $0, deterministic => JSON::PP::true, settings => {threads => 1,
          precision => 'fp32', layout => 'contiguous', inference_mode => JSON::PP::true, autotune => JSON::PP::false, freezing => JSON::PP::false, graph => 'none'}} },
     weights => sub { refuse('bad_request', 'send load first') if !$bundle; load_weights($_[0]{weights}); {} },
-    inputs => sub { refuse('bad_request', 'send load first') if !$bundle; my $new = read_tensors($_[0]{path}); @ring = map { $new->{"$_/arg0"} } 0 .. keys(%$new) - 1; {count => scalar @ring} },
+    inputs => sub { refuse('bad_request', 'send load first') if !$bundle; my $new = read_tensors($_[0]{path}); my %at = map { (split('/'))[0] => $new->{$_} } keys %$new; @ring = @at{0 .. keys(%at) - 1}; {count => scalar @ring} },
     prove => sub { my @i = indices($_[0]); write_outputs($_[0]{out}, map { ("$_/output" => (iterate($_))[2]) } @i); {outputs => ['output']} },
     warm_up => sub { indices({indices => [0]}); my ($n, $min) = @{$_[0]}{qw(iterations min_ns)}; my $start = now(); my @wall;
         while (@wall < $n || now() - $start < $min) { push @wall, (iterate(@wall % @ring))[0] } {iterations => scalar @wall, first_ns => $first_ns, wall_ns => \@wall} },

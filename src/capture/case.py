@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from capture.errors import Problem
-from capture.forward import WRAP
+from capture.forward import WRAP, positional_names
 from capture.precision import check_mode
 from strata_sdk.files import KINDS
 from strata_sdk.models import Built
@@ -186,12 +186,16 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
     elif spec["input_file"]:
         from capture.input_file import inputs_in  # which takes Input from here
 
-        inputs = inputs_in(Path(spec["input_file"]), spec["batch"])
+        inputs = inputs_in(Path(spec["input_file"]), spec["batch"], positional_names(built.module))
     else:
         raise Problem("usage", f"the inputs of {built.name} are not known", HOW_TO_NAME_INPUTS)
     _check_names(inputs, built)
-    # Positional ones come first, as in a call.
+    # Positional ones come first, as in a call, under the names that forward has for them.
     inputs.sort(key=lambda i: i.keyword)
+    by_name = {i.name for i in inputs if i.keyword}
+    for declared, name in zip(inputs, positional_names(built.module)):
+        if not declared.keyword and name not in by_name:
+            declared.name = name
     names = [i.name for i in inputs]
     for name in names:
         if names.count(name) > 1:

@@ -18,6 +18,12 @@ def parameters_of(module: nn.Module) -> list[inspect.Parameter]:
         return []
 
 
+def positional_names(module: nn.Module) -> list[str]:
+    """Of what may be handed over by its place, in order."""
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters_of(module) if p.kind in places]
+
+
 def advice(module: nn.Module, by_name: list[str]) -> str:
     """What to do about a call that hands over `by_name` under these names and does not fit; empty:
     its names are not why."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's own inputs: named tensors of a .safetensors or .npz file, checked against the
 network's inputs and cut into the ring's batches. Nothing pickled is run; archives may unpack to a
-size in proportion. Of a .npz, arr_0, arr_1, ... (numpy's names for arrays without one) are taken
-by position; of a .safetensors, 0/x, 1/x, ... (entries as strata's programs read them) are batches.
+size in proportion. arr_0, arr_1, ... (numpy's names for arrays without one) and arg0, arg1, ... are
+taken by position, the only tensor of a network of one input whatever it is called; of a
+.safetensors, 0/x, 1/x, ... (entries as strata's programs read them) are batches.
 """
 
 from __future__ import annotations
@@ -102,16 +103,19 @@ def _entries(declared: Input, stored: Stored, batches: int, shifts: list[int]) -
     ]
 
 
-def inputs_in(path: Path, batch: int | None) -> list[Input]:
+def inputs_in(path: Path, batch: int | None, names: list[str]) -> list[Input]:
     """The inputs of a network that does not say them, as the file has them: all rows are one batch
-    unless `batch` says otherwise; arg0, arg1, ... are positional. Raises Problem."""
+    unless `batch` says otherwise; arg0, arg1, ... are positional, and so is the only one of a
+    network of one input, of `names`, that is called otherwise. Raises Problem."""
     entries = []
-    for name, stored in _positions_named(_read(path), []).items():
+    held = _positions_named(_read(path), [])
+    alone = len(held) == len(names) == 1
+    for name, stored in held.items():
         if stored.dtype not in DTYPES:
             raise _bad(
                 path, f"'{name}' has the type {stored.dtype}", f"allowed: {', '.join(DTYPES)}"
             )
-        keyword = re.fullmatch(r"arg\d+", name) is None
+        keyword = re.fullmatch(r"arg\d+", name) is None and not (alone and name not in names)
         entries.append(Input(name, keyword, stored.dtype, list(stored.shape)))
     if not entries:
         raise _bad(path, "it holds no tensor", HOW_TO_WRITE)
@@ -163,11 +167,13 @@ def _by_input(path: Path, inputs: list[Input]) -> dict[str, Stored]:
 
 
 def _positions_named(stored: dict[str, Stored], names: list[str]) -> dict[str, Stored]:
-    """arr_0, arr_1, ... under the names of the inputs in that order; under arg0, arg1, ... where
-    there is none."""
+    """arr_0 or arg0, arr_1 or arg1, ... under the names of the inputs in that order (under arg0,
+    arg1, ... where there is none), and the only tensor under the only name."""
+    if len(stored) == len(names) == 1:  # whatever it is called
+        return dict(zip(names, stored.values()))
     renamed: dict[str, Stored] = {}
     for name, declared in stored.items():
-        match = re.fullmatch(r"arr_(\d{1,4})", name)
+        match = re.fullmatch(r"(?:arr_|arg)(\d{1,4})", name)
         if match and name not in names:
             position = int(match[1])
             name = names[position] if position < len(names) else name if names else f"arg{position}"

@@ -76,8 +76,8 @@ def entries_of(program: Path, folder: Path, **changed) -> Path:
     """A file of two entries made of the stored input; `changed`: by name, None takes one away."""
     from safetensors.numpy import load_file, save_file
 
-    input_tensor = load_file(program / "reference.safetensors")["input/arg0"]
-    tensors = {"0/arg0": input_tensor, "1/arg0": input_tensor * 0.5} | {
+    input_tensor = load_file(program / "reference.safetensors")["input/x"]
+    tensors = {"0/x": input_tensor, "1/x": input_tensor * 0.5} | {
         name.replace("_", "/"): value for name, value in changed.items()
     }
     save_file(

@@ -123,11 +123,11 @@ def test_a_score_that_never_ends_is_ended(strata):
     [
         (
             "import numpy as np\ndef inputs():\n    return np.zeros((11, 7), np.float32)\ndef score(o):\n    return 0\n",
-            "gave arg0 of shape [11, 7]",
+            "gave x of shape [11, 7]",
         ),
         (
             "import numpy as np\ndef inputs():\n    return np.zeros((11, 8))\ndef score(o):\n    return 0\n",
-            "gave arg0 as float64",
+            "gave x as float64",
         ),
         (
             "import numpy as np\ndef inputs():\n    return np.zeros((0, 8), np.float32)\ndef score(o):\n    return 0\n",
@@ -135,7 +135,7 @@ def test_a_score_that_never_ends_is_ended(strata):
         ),
         (
             "def inputs():\n    return {'ids': 1}\ndef score(o):\n    return 0\n",
-            "the network's inputs are: arg0",
+            "the network's inputs are: x",
         ),
         ("def inputs():\n    return [1]\ndef score(o):\n    return 0\n", "return NumPy arrays"),
         (

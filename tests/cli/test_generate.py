@@ -149,7 +149,7 @@ def test_the_program_refuses_tensors_of_another_type_shape_name_or_number_and_da
             [
                 int(n)
                 for n in re.search(
-                    r"inputs\[\] = \{\{\"arg0\", \{([\d, ]+)\}", (program / "plan.hpp").read_text()
+                    r"inputs\[\] = \{\{\"x\", \{([\d, ]+)\}", (program / "plan.hpp").read_text()
                 )[1].split(",")
             ],
             np.float32,
@@ -157,14 +157,14 @@ def test_the_program_refuses_tensors_of_another_type_shape_name_or_number_and_da
     )
     takes = "; the network takes F32 [" + ",".join(map(str, right.shape))
     for changed, message in (
-        ({"0_arg0": right.astype(np.float64)}, "'0/arg0' is F64"),
-        ({"0_arg0": right[:, :, 1:]}, takes),
-        ({"1_arg0": right[:0]}, takes),
-        ({"0_arg0": right.reshape(-1)[:1]}, "'0/arg0' is F32 [1]" + takes),
-        ({"0_arg0": None}, "lacks '0/arg0'"),
+        ({"0_x": right.astype(np.float64)}, "'0/x' is F64"),
+        ({"0_x": right[:, :, 1:]}, takes),
+        ({"1_x": right[:0]}, takes),
+        ({"0_x": right.reshape(-1)[:1]}, "'0/x' is F32 [1]" + takes),
+        ({"0_x": None}, "lacks '0/x'"),
         ({"0_other": right}, "'0/other'"),
-        ({"2_arg0x": right}, "'2/arg0x'"),
-        ({"3_arg0": right}, "'3/arg0'"),
+        ({"2_xx": right}, "'2/xx'"),
+        ({"3_x": right}, "'3/x'"),
     ):
         done = subprocess.run(
             [network, entries_of(program, tmp_path, **changed)], capture_output=True, text=True
@@ -208,7 +208,7 @@ def test_a_program_says_how_it_is_used(program, words):
         ("output/output", lambda t: t[:, :1]),
         ("output/output", lambda t: t.astype("f4")),
         ("bound/output", lambda t: t.reshape(-1)[:0]),
-        ("input/arg0", lambda t: t[:0]),
+        ("input/x", lambda t: t[:0]),
     ],
 )
 def test_a_reference_of_another_shape_is_refused_before_anything_reads_it(

@@ -64,7 +64,7 @@ def test_what_was_captured_is_another_when_the_file_holds_other_numbers(strata):
         (["--inputs", "own.txt"], ["--inputs own.txt", ".safetensors, .npz"]),
         (["--inputs", "own.npz", "--synthetic"], ["--synthetic and --inputs exclude each other"]),
         (["--inputs", "own.npz", "--input-from", "."], ["--input-from and --inputs exclude"]),
-        (["--inputs", "own.npz"], ["'arg0' is float64 8x8", "float32 2x8"]),
+        (["--inputs", "own.npz"], ["'x' is float64 8x8", "float32 2x8"]),
         (["--inputs", "own.npz", "--input", "mask=float32:1x8:2..1"], ["the range '2..1'"]),
     ],
 )

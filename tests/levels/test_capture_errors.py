@@ -477,7 +477,7 @@ def test_how_a_network_takes_its_inputs_is_advised(function, what, hint, handed_
 def test_inputs_by_place_and_by_name_come_as_tuple_and_dictionary(handed_over, tmp_path):
     capture({"model": f"{handed_over}:both"}, tmp_path / "bundle", lambda _text: None)
     inputs = json.loads((tmp_path / "bundle" / "bundle.json").read_text())["inputs"]
-    assert [(i["name"], i["keyword"]) for i in inputs] == [("arg0", False), ("mask", True)]
+    assert [(i["name"], i["keyword"]) for i in inputs] == [("ids", False), ("mask", True)]
 
 
 def test_a_network_of_other_types_than_float32_is_said_to_be(handed_over):

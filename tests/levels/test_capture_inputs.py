@@ -102,9 +102,34 @@ def test_positional_inputs_are_named_or_counted(two, tmp_path):
         {"model": f"{two}:positional", "input_file": str(tmp_path / "b.npz")}, tmp_path
     )
     for one, other in zip(named, counted):
-        assert np.array_equal(one["arg0"], other["arg0"]) and np.array_equal(
-            one["arg1"], other["arg1"]
+        assert np.array_equal(one["ids"], other["ids"]) and np.array_equal(
+            one["mask"], other["mask"]
         )
+
+
+def test_positional_inputs_have_the_names_that_forward_has_for_them(two, tmp_path):
+    np.savez(tmp_path / "own.npz", mask=MASK, ids=IDS)
+    info, ring = captured(
+        {"model": f"{two}:positional", "input_file": str(tmp_path / "own.npz")}, tmp_path
+    )
+    assert [(i["name"], i["keyword"]) for i in info["inputs"]] == [("ids", False), ("mask", False)]
+    assert np.array_equal(ring[0]["ids"], IDS[:2]) and np.array_equal(ring[0]["mask"], MASK[:2])
+    np.savez(tmp_path / "own.npz", masks=MASK, ids=IDS)
+    problem = refused(
+        {"model": f"{two}:positional", "input_file": str(tmp_path / "own.npz")}, tmp_path
+    )
+    assert "holds no 'mask'; the network takes ids (int64 2x3), mask (float32 2x3)" in problem.what
+
+
+@pytest.mark.parametrize("model", ["linear", "build"])
+def test_one_array_for_one_input_needs_no_name(model, tiny, tmp_path):
+    """Whether or not build() says what the network takes."""
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.savez(tmp_path / "own.npz", tokens=values)
+    spec = {"model": f"{tiny}:{model}", "batch": 2, "input_file": str(tmp_path / "own.npz")}
+    info, ring = captured(spec, tmp_path)
+    assert [i["name"] for i in info["inputs"]] == ["x"]
+    assert np.array_equal(ring[1]["x"], values[2:])
 
 
 def test_a_network_that_says_no_inputs_takes_them_from_the_file(two, tmp_path):
@@ -175,7 +200,7 @@ def test_open_sizes_take_rows_as_often_as_they_need(tiny, tmp_path):
     }
     captured(spec, tmp_path)
     largest = load_file(tmp_path / "bundle" / "dynamic" / "sizes" / "8" / "inputs.safetensors")
-    assert largest["0/arg0"][:, 0].tolist() == [0, 6, 12, 18] * 2
+    assert largest["0/x"][:, 0].tolist() == [0, 6, 12, 18] * 2
 
 
 def test_fortran_and_big_endian_arrays_have_their_values(tmp_path):

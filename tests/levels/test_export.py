@@ -123,22 +123,22 @@ def refuses_what_it_was_not_made_for(level: str, folder: Path, run: str) -> None
     import numpy as np
 
     files, wrong = tensor_files(folder), folder / "test" / "wrong.safetensors"
-    right = files.read_safetensors(folder / "test" / "inputs.safetensors")["0/arg0"]
+    right = files.read_safetensors(folder / "test" / "inputs.safetensors")["0/x"]
     takes = "; this artefact takes F32 [" + ",".join(map(str, right.shape)) + "]"
     for tensors, message in (
         (
-            {"0/arg0": right.astype("f8")},
-            f"input arg0 is F64 [{','.join(map(str, right.shape))}]{takes}",
+            {"0/x": right.astype("f8")},
+            f"input x is F64 [{','.join(map(str, right.shape))}]{takes}",
         ),
-        ({"0/arg0": right[:0]}, takes),
-        ({"0/arg0": np.concatenate([right, right])}, takes),
-        ({"0/arg0": right[..., 1:]}, takes),
-        ({"0/arg0": np.zeros((0, 4), "f4")}, "input arg0 is F32 [0,4]" + takes),
-        ({"0/arg0": right.reshape(-1)[:1]}, "input arg0 is F32 [1]" + takes),
-        ({"0/arg0": right, "1/arg0": right[:, :0]}, "input 1/arg0" + " is"),
-        ({"0/arg0": right, "0/more": right}, "'0/more'"),
-        ({"0/other": right}, "lack '0/arg0'"),
-        ({}, "lack '0/arg0'"),
+        ({"0/x": right[:0]}, takes),
+        ({"0/x": np.concatenate([right, right])}, takes),
+        ({"0/x": right[..., 1:]}, takes),
+        ({"0/x": np.zeros((0, 4), "f4")}, "input x is F32 [0,4]" + takes),
+        ({"0/x": right.reshape(-1)[:1]}, "input x is F32 [1]" + takes),
+        ({"0/x": right, "1/x": right[:, :0]}, "input 1/x" + " is"),
+        ({"0/x": right, "0/more": right}, "'0/more'"),
+        ({"0/other": right}, "lack '0/x'"),
+        ({}, "lack '0/x'"),
     ):
         files.write_safetensors(wrong, tensors)
         done = follow(run.replace("inputs.safetensors", "wrong.safetensors"), folder)
@@ -209,7 +209,7 @@ def test_a_program_says_what_is_wrong_with_its_input(exported, tmp_path):
         ([], "usage"),
         ([folder, "/nowhere"], "/nowhere cannot be read"),
         ([folder, damaged], "outside the file"),
-        ([folder, named_otherwise], "the inputs lack '0/arg0'"),
+        ([folder, named_otherwise], "the inputs lack '0/x'"),
         ([tmp_path, damaged], "script.pt"),
     ):
         done = subprocess.run(

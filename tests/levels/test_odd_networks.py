@@ -74,15 +74,13 @@ def reasons(rows: dict[str, dict]) -> dict[str, tuple[str, str]]:
 
 def test_a_network_that_writes_into_its_input_is_said_to(captured):
     info = read_bundle(captured("normalises_in_place"))
-    assert (
-        info["writes_inputs"] == ["arg0"] and "writes into its input arg0" in info["input_source"]
-    )
+    assert info["writes_inputs"] == ["x"] and "writes into its input x" in info["input_source"]
     assert info["writes_buffers"] == [] and info["export"]["ok"], info["export"]
 
 
 def test_one_that_writes_what_is_there_already_is_said_to(captured):
     info = read_bundle(captured("returns_its_changed_input"))
-    assert info["writes_inputs"] == ["arg0"]
+    assert info["writes_inputs"] == ["x"]
     assert read_bundle(captured("returns_its_input"))["writes_inputs"] == []
 
 
@@ -100,7 +98,7 @@ def test_the_ring_and_the_references_are_those_of_inputs_that_nobody_wrote_into(
     for i in range(4):
         with torch.no_grad():
             assert torch.allclose(
-                network(ring[f"{i}/arg0"].clone()).double(), expected[f"f64/{i}/output"], atol=1e-5
+                network(ring[f"{i}/x"].clone()).double(), expected[f"f64/{i}/output"], atol=1e-5
             ), i
 
 

@@ -148,7 +148,7 @@ def test_inputs_that_are_not_of_the_networks_own_form_calibrate_by_themselves(mo
     assert (
         own()[1]
         == own(inputs=image(7, 30))[1]
-        == [{"name": "arg0", "keyword": False, "dtype": "float32", "shape": [2, 3, 12, 12]}]
+        == [{"name": "input", "keyword": False, "dtype": "float32", "shape": [2, 3, 12, 12]}]
     )
     assert own(inputs=[image(2, 12)[0] | {"low": 0, "high": 255}]) is None
     assert own(inputs=[image(2, 12)[0] | {"dtype": "float64"}]) is None
