@@ -83,10 +83,26 @@ Result<data::Opened> open_with_progress(const std::string& name, data::OpenOptio
   return opened;
 }
 
+// Whether files that are not packed hold less than the images as published.
+bool is_part(const data::CatalogueEntry& entry, const std::vector<data::SourceFiles>& sources) {
+  std::uint64_t bytes = 0;
+  for (const auto& source : sources)
+    for (const auto& file : source.files) {
+      std::error_code ec;
+      const auto size = fs::file_size(file, ec);
+      if (file.extension() == ".gz" || ec) return false;
+      bytes += size;
+    }
+  return bytes < (entry.count[0] + entry.count[1]) * entry.shape.bytes();
+}
+
 std::string state_of_set(const data::CatalogueEntry& entry, const data::OpenOptions& options) {
   if (entry.downloads.empty()) return "part of strata";
   const auto reader = data::make_reader(entry.name, options);
-  if (reader && (*reader)->sources()) return there_is(data::cache_file(entry.name, options)) ? "read" : "here";
+  if (const auto sources = reader ? (*reader)->sources() : tl::unexpected(reader.error())) {
+    if (is_part(entry, *sources)) return "here, a part of it (--partial)";
+    return there_is(data::cache_file(entry.name, options)) ? "read" : "here";
+  }
   std::uint64_t bytes = 0;
   for (const auto& download : entry.downloads) bytes += download.bytes;
   return fmt::format("missing: {} to fetch", bytes_in_words(bytes));

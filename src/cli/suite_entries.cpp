@@ -48,16 +48,16 @@ std::vector<std::string> keys_of(const CLI::App& verb) {
   return keys;
 }
 
-Error unknown_key(const suite::Suite& suite, const Setting& setting, const CLI::App& verb) {
+Error unknown_key(const suite::Suite& suite, const Setting& setting, const std::string& verb,
+                  const std::vector<std::string>& keys) {
   if (not_for_entries().contains(setting.key))
     return suite::at_line(suite.path, setting.line, fmt::format("{} is not an option of entries", setting.key),
                           "leave it out; `strata run --help` shows the options of the whole run");
-  const auto keys = keys_of(verb);
   const auto near = nearest(setting.key, keys);
   return suite::at_line(suite.path, setting.line,
-                        fmt::format("unknown key '{}' of {}{}; allowed: {}", setting.key, verb.get_name(),
+                        fmt::format("unknown key '{}' of {}{}; allowed: {}", setting.key, verb,
                                     near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(keys, ", ")),
-                        fmt::format("./strata {} --help", verb.get_name()));
+                        fmt::format("./strata {} --help", verb.substr(0, verb.find(','))));
 }
 
 bool is_flag(const CLI::Option& option) {
@@ -108,15 +108,19 @@ std::vector<const Setting*> settings_of(const suite::Suite& suite, const suite::
 
 Result<void> check_defaults(const suite::Suite& suite) {
   for (const auto& setting : suite.defaults) {
-    std::unique_ptr<VerbWords> last;
+    std::string verbs;
+    std::vector<std::string> keys;  // of all verbs: a default is for those that have it
     const bool any = std::any_of(suite.entries.begin(), suite.entries.end(), [&](const suite::Entry& entry) {
       auto verb = VerbWords::of(entry.verb);
       if (!verb) return false;
-      const bool known = option_named(verb->options(), setting.key) != nullptr;
-      last = std::move(verb);
-      return known;
+      const auto own = keys_of(verb->options());
+      for (const auto& key : own)
+        if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+      const auto& name = verb->options().get_name();
+      if (verbs.find(name) == std::string::npos) verbs += (verbs.empty() ? "" : ", ") + name;
+      return option_named(verb->options(), setting.key) != nullptr;
     });
-    if (!any && last) return tl::unexpected(unknown_key(suite, setting, last->options()));
+    if (!any && !keys.empty()) return tl::unexpected(unknown_key(suite, setting, verbs, keys));
   }
   return {};
 }
@@ -126,7 +130,7 @@ Result<std::vector<Words>> product_of(const suite::Suite& suite, const suite::En
   std::vector<Words> all{{entry.verb}};
   for (const auto* setting : settings_of(suite, entry, verb)) {
     const auto* option = option_named(verb, setting->key);
-    if (option == nullptr) return tl::unexpected(unknown_key(suite, *setting, verb));
+    if (option == nullptr) return tl::unexpected(unknown_key(suite, *setting, verb.get_name(), keys_of(verb)));
     const auto ways = STRATA_TRY(ways_of(suite, *setting, *option));
     if (all.size() * ways.size() > kMostEntries)
       return tl::unexpected(suite::at_line(suite.path, setting->line,

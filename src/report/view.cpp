@@ -374,9 +374,10 @@ Json CaseView::instead_of() const {
   return {{"level", original}, {"state", "skipped"}, {"reason", ""}};
 }
 
-// What a reader would do next: measure where it can be trusted, take the winner away, look closer at what is unequal,
-// resolve what is open, or read the report.
+// What a reader would do next: end what was cut off, measure where it can be trusted, take the winner away, look closer
+// at what is unequal, resolve what is open, or read the report.
 std::string CaseView::next_command(const Json& headline_json, const Json& trust, const Json& rows) const {
+  if (store::state_of(run_) == store::RunState::interrupted) return "./strata resume " + run_.run_id;
   if (headline_json["verdict"] == "not_reliable")
     return trust["one_thread_fits"] == true ? plan::with_option(run_.command, "--threads", "1") : run_.command;
   if (headline_json["verdict"] == "move")

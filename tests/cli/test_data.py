@@ -73,6 +73,11 @@ def test_lists_every_set_with_its_state(own, tmp_path):
     write_mnist(tmp_path / "sets" / "mnist")
     states = [json.loads(own.run("data", "list", "--format", "json").stdout)[1]["state"]]
     assert states == ["here"], states
+    for path in (tmp_path / "sets" / "mnist").glob("*.gz"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    states = [json.loads(own.run("data", "list", "--format", "json").stdout)[1]["state"]]
+    assert states == ["here, a part of it (--partial)"], states
 
 
 def test_says_where_it_looks(own, tmp_path):
@@ -345,11 +350,6 @@ def test_a_folder_of_images_is_read_by_its_path_with_lists_that_are_kept(own, fo
     assert done.returncode == 0 and "dog" in (own.folder / "pets.html").read_text(), done.stderr
 
 
-def test_a_name_without_a_slash_is_no_folder_and_that_is_said(own):
-    done = own.run("data", "verify", "pets")
-    assert (
-        done.returncode == 2 and "allowed: digits, mnist" in done.stderr and "./pets" in done.stderr
-    ), done.stderr
 def test_what_a_folder_has_beside_its_images_is_counted_with_the_reason(own, folder_of_images):
     (folder_of_images / "train/cat/b.webp").write_bytes(b"RIFF")
     (folder_of_images / "train/bird").mkdir()
@@ -375,6 +375,11 @@ def test_what_cannot_be_read_is_left_out_of_a_comparisons_inputs(own, folder_of_
     assert "1 images that cannot be read are left out; the first: " in good.stderr
 
 
+def test_a_name_without_a_slash_is_no_folder_and_that_is_said(own):
+    done = own.run("data", "verify", "pets")
+    assert (
+        done.returncode == 2 and "allowed: digits, mnist" in done.stderr and "./pets" in done.stderr
+    ), done.stderr
 
 
 @pytest.mark.parametrize("verb", ["compare", "sweep"])

@@ -160,6 +160,17 @@ def test_a_device_that_is_not_here_is_recorded_and_ends_nothing(strata):
                 "batch",
             ],
         ),
+        (
+            QUICK + "restart = 1\n[[entry]]\n",
+            ["suite.toml:10: unknown key 'restart' of compare (did you mean 'restarts'?)"],
+        ),
+        (
+            QUICK + 'epoch = 1\n[[entry]]\nverb = "train"\n[[entry]]\n',
+            [
+                "unknown key 'epoch' of train, compare (did you mean 'epochs'?)",
+                "strata train --help",
+            ],
+        ),
         (QUICK + "epochs = 1\n[[entry]]\n", ["suite.toml:10: unknown key 'epochs' of compare"]),
         (
             QUICK + '[[entry]]\nverb = "trian"\n',

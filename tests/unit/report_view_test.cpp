@@ -68,6 +68,12 @@ TEST(report_view, recommends_on_a_quiet_machine_and_gives_a_command_that_takes_t
   EXPECT_TRUE(flag(one, "trust.reliable"));
 }
 
+TEST(report_view, goes_on_with_a_run_that_was_cut_off_before_anything_else) {
+  auto run = run_with(0.01);
+  run.interrupted = true, run.finished = "2026-11-21T06:20:00Z";
+  EXPECT_EQ(case_of(run)["next_command"], "./strata resume " + run.run_id);
+}
+
 TEST(report_view, recommends_nothing_where_others_had_the_cores_although_all_blocks_agree) {
   const auto one = case_of(run_with(0.5, 1.0));
   EXPECT_EQ(text(one, "headline.verdict"), "not_reliable");
