@@ -41,7 +41,7 @@ Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int
     if (is_long) plan.iterations *= 3;
     for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(i % std::max(1, ring));
     STRATA_TRY(session.measure(plan));
-    evidence.add(session.last_timed(), is_long);
+    evidence.add(session.last_timed(), is_long, session.last_bytes());
     return {};
   };
   for (int look = 0; look < kMostClockLooks && !interrupted(); ++look) {

@@ -8,7 +8,7 @@
 namespace strata::measure {
 
 RestartMeter::RestartMeter(pid_t pid, Result<probe::EnergyMeter> energy)
-    : pid_(pid), before_(probe::process_usage(pid)) {
+    : pid_(pid), before_(probe::process_usage(pid)), made_ns_(monotonic_ns()) {
   if (energy)
     energy_ = std::move(*energy);
   else
@@ -35,7 +35,9 @@ void RestartMeter::turn_ended(int iterations) {
 std::optional<RestartMeter::Work> RestartMeter::work() const {
   const auto after = probe::process_usage(pid_);
   if (!before_ || !after || iterations_ == 0) return std::nullopt;
-  return Work{(*after - *before_).cpu_s, turns_s_};
+  const double cpu_s = (*after - *before_).cpu_s;
+  if (!probe::can_have_worked(cpu_s, 1e-9 * static_cast<double>(monotonic_ns() - made_ns_))) return std::nullopt;
+  return Work{cpu_s, turns_s_};
 }
 
 nlohmann::json RestartMeter::sums() const {

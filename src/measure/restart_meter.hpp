@@ -23,7 +23,8 @@ class RestartMeter {
   // `iterations`: that the turn made, those that are not recorded included.
   void turn_ended(int iterations);
 
-  // Processor time since it was made, and the time of the turns; nullopt: there was no turn, or it cannot be read.
+  // Processor time since it was made, and the time of the turns; nullopt: there was no turn, or it cannot be read, or
+  // is more than this machine has.
   struct Work {
     double cpu_s = 0, turns_s = 0;
   };
@@ -40,7 +41,7 @@ class RestartMeter {
   std::optional<probe::EnergyMeter> energy_;
   std::string no_energy_;
   double joules_ = 0, turns_s_ = 0;
-  std::int64_t turn_began_ns_ = 0;
+  std::int64_t made_ns_ = 0, turn_began_ns_ = 0;
   std::int64_t iterations_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "common/interrupt.hpp"
 #include "common/monotonic.hpp"
 #include "common/places.hpp"
+#include "probe/usage.hpp"
 #include "stats/schedule.hpp"
 #include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
@@ -300,14 +301,16 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   if (reader.error()) return tl::unexpected(broken(reader));
   steps_ += plan.head + plan.iterations;
   const double reported_ns = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
-  const double queuing = waited_for_core_ns(process) + waited_for_core_ns("thread-self") - queued;
-  timed_ = {plan.iterations, reported_ns, static_cast<double>(waited_ns_) - std::max(0.0, queuing)};
-  if (const auto why = proof::impossible_times(block.wall_ns, block.latency_ns, static_cast<double>(waited_ns_));
-      !why.empty())
+  const auto waited_ns = static_cast<double>(waited_ns_);
+  const double queuing =
+      std::clamp(waited_for_core_ns(process) + waited_for_core_ns("thread-self") - queued, 0.0, waited_ns);
+  timed_ = {plan.iterations, reported_ns, waited_ns - queuing, queuing};
+  if (const auto why = proof::impossible_times(block.wall_ns, block.latency_ns, waited_ns); !why.empty())
     return tl::unexpected(impossible("measure", why));
   if (block.start_ns < asked_ns_ || block.start_ns > asked_ns_ + waited_ns_) block.start_ns = asked_ns_;
-  for (auto* part : {&block.cpu_ns, &block.runq_ns})
-    if (*part && **part < 0) *part = std::nullopt;
+  if (block.cpu_ns && !probe::can_have_worked(1e-9 * static_cast<double>(*block.cpu_ns), 1e-9 * waited_ns))
+    block.cpu_ns = std::nullopt;
+  if (block.runq_ns && *block.runq_ns < 0) block.runq_ns = std::nullopt;
   return block;
 }
 

@@ -89,6 +89,11 @@ std::optional<Usage> process_usage(pid_t pid) {
   return any ? std::optional(sum) : std::nullopt;
 }
 
+bool can_have_worked(double cpu_s, double elapsed_s) {
+  constexpr double slack_s = 0.05;  // children's times are counted in ticks
+  return cpu_s >= 0 && cpu_s <= static_cast<double>(sysconf(_SC_NPROCESSORS_CONF)) * elapsed_s + slack_s;
+}
+
 Result<EnergyMeter> EnergyMeter::open(const fs::path& zones) {
   EnergyMeter meter;
   std::error_code ec;

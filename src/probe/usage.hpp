@@ -29,6 +29,10 @@ Usage operator-(const Usage& later, const Usage& earlier);
 // Of `pid` and all its living descendants. nullopt: no such process, or not ours to read.
 std::optional<Usage> process_usage(pid_t pid);
 
+// Whether all processors of this machine together can have worked for `cpu_s` in `elapsed_s`. Where they cannot, a
+// clock was set or faked, which is no process's doing.
+bool can_have_worked(double cpu_s, double elapsed_s);
+
 // Energy of the processors' packages as the kernel's powercap counts it (Intel and AMD, RAPL); counters that wrap are
 // unwrapped, if no two readings are more than one wrap apart (minutes).
 class EnergyMeter {

@@ -12,8 +12,9 @@ namespace {
 // Both read the same clock, so that a sum above the driver's time is no matter of precision; this is for a level in a
 // language whose clock is coarser.
 constexpr double kSlack = 1.001, kSlackNs = 100e3;
-// Chosen with a margin, not tuned: eager, libtorch, static and onnxruntime left nothing untold on a busy machine.
-constexpr double kUnreportedShare = 0.25, kUnreportedNs = 10e3;
+// Of an iteration: below what a clock that is slow by a fifth leaves untold (a quarter), above what a language takes
+// between two iterations on a slow machine, and to free a result.
+constexpr double kUnreportedShare = 0.15, kUnreportedNs = 15e3, kFreedBytesPerNs = 10;
 // Of an ordinary block: three times its unrecorded iterations (the first is cold), half its told time, and what is
 // independent of it.
 constexpr double kHeadTimes = 3, kBlockShare = 0.5, kBlockNs = 20e6, kBytesPerNs = 0.05;
@@ -45,13 +46,16 @@ std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<co
 
 void ClockEvidence::keep(Least& least, const Timed& timed) {
   const double reported_ns = timed.reported_ns / std::max(1, timed.iterations);
-  if (least.iterations != timed.iterations) least = {timed.iterations, timed.unreported_ns(), reported_ns};
+  const double queued = timed.queued_ns > 0 ? timed.queued_ns / (timed.elapsed_ns + timed.queued_ns) : 0;
+  if (least.iterations != timed.iterations) least = {timed.iterations, timed.unreported_ns(), reported_ns, queued};
   least.unreported_ns = std::min(least.unreported_ns, timed.unreported_ns());
   least.reported_ns = std::min(least.reported_ns, reported_ns);
+  least.queued_share = std::min(least.queued_share, queued);
 }
 
-void ClockEvidence::add(const Timed& timed, bool is_long) {
+void ClockEvidence::add(const Timed& timed, bool is_long, double bytes) {
   keep(is_long ? long_ : short_, timed);
+  bytes_ = std::max(bytes_, bytes);
 }
 
 void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
@@ -84,7 +88,8 @@ double ClockEvidence::unreported_ns() const {
 }
 
 double ClockEvidence::allowed_ns() const {
-  return kUnreportedShare * reported_ns() + kUnreportedNs;
+  const double queued = std::max(short_.queued_share, long_.queued_share);
+  return (kUnreportedShare + queued) * reported_ns() + kUnreportedNs + bytes_ / kFreedBytesPerNs;
 }
 
 std::string ClockEvidence::complaint() const {

@@ -11,10 +11,11 @@
 
 namespace strata::proof {
 
-// One `measure` request as both saw it. `elapsed_ns`: by the driver, without what both processes waited for a core.
+// One `measure` request as both saw it. `elapsed_ns`: by the driver, without `queued_ns`, which both processes waited
+// for a core.
 struct Timed {
   int iterations = 0;
-  double reported_ns = 0, elapsed_ns = 0;
+  double reported_ns = 0, elapsed_ns = 0, queued_ns = 0;
   double unreported_ns() const { return elapsed_ns > reported_ns ? elapsed_ns - reported_ns : 0; }
 };
 
@@ -27,10 +28,12 @@ std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<co
 std::string impossible_sum(const std::string& what, double reported_ns, double waited_ns);
 
 // Short and long requests without unrecorded iterations; of each kind the least untold time counts, so that what
-// disturbs some requests accuses nobody.
+// disturbs some requests accuses nobody. Where even the least disturbed one waited for a core, that share of an
+// iteration is allowed as well: who is switched out finds cold caches, and runs beside others.
 class ClockEvidence {
  public:
-  void add(const Timed& timed, bool is_long);
+  // `bytes`: of an iteration's result, which is freed outside of its time.
+  void add(const Timed& timed, bool is_long, double bytes = 0);
   // How long it took to keep the checked result of a block aside, after the clock: what a level puts off until somebody
   // looks is made there. `reported_ns`: of an iteration; `bytes`: of the result.
   void add_kept(double kept_ns, double reported_ns, double bytes);
@@ -47,10 +50,11 @@ class ClockEvidence {
  private:
   struct Least {
     int iterations = 0;
-    double unreported_ns = 0, reported_ns = 0;  // per request; per iteration
+    double unreported_ns = 0, reported_ns = 0, queued_share = 0;  // per request; per iteration; of a request
   };
   void keep(Least& least, const Timed& timed);
   Least short_, long_;
+  double bytes_ = 0;
   int blocks_ = 0;
   std::optional<double> least_excess_ns_;  // of a block above what is allowed beside its told times
   Timed excess_of_;

@@ -42,9 +42,11 @@ def to_bfloat16(value: float) -> float:
     return rounded
 
 
-def spend(walls: list[int]) -> None:
-    """Takes as long as it says: the driver holds that against its own clock."""
-    time.sleep(sum(walls) * 1e-9)
+def spend(walls: list[int], since_ns: int | None = None) -> None:
+    """Takes as long as it says: the driver holds that against its own clock. What was done since
+    `since_ns` is a part of it."""
+    done_ns = 0 if since_ns is None else time.monotonic_ns() - since_ns
+    time.sleep(max(0, sum(walls) - done_ns) * 1e-9)
 
 
 class Fake:
@@ -336,12 +338,9 @@ class Fake:
                 "bad_request",
                 f"{request['iterations']} iterations, {len(indices)} indices, check {request['check']}",
             )
-        spend(self.draw(request["head"]))
-        started = time.monotonic_ns()
+        begun, head = time.monotonic_ns(), self.draw(request["head"])
         walls = self.draw(request["iterations"])
-        spend(walls)
-        walls = [max(1, round(wall * self.script.get("clock", 1))) for wall in walls]
-        if self.trainer:
+        if self.trainer:  # its steps are a part of the times that it tells
             self.trainer.run(
                 "measure",
                 list(range(request["head"])) + indices,
@@ -350,6 +349,9 @@ class Fake:
             )
         else:
             self.outputs("measure", [indices[request["check"]]], request["out"])
+        spend(head + walls, begun)
+        started = begun + sum(head)
+        walls = [max(1, round(wall * self.script.get("clock", 1))) for wall in walls]
         return {
             "wall_ns": walls,
             "latency_ns": [max(1, wall - wall // 20) for wall in walls],

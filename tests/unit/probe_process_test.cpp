@@ -308,6 +308,13 @@ TEST(Usage, has_the_processor_time_of_a_process_and_of_its_children_and_the_page
   EXPECT_FALSE(process_usage(gone));
 }
 
+TEST(Usage, more_than_all_processors_can_give_says_that_a_clock_was_set) {
+  const auto processors = static_cast<double>(sysconf(_SC_NPROCESSORS_CONF));
+  EXPECT_TRUE(can_have_worked(processors * 10, 10));
+  EXPECT_FALSE(can_have_worked(365 * 86400.0, 0.4)) << "a year within a turn";
+  EXPECT_FALSE(can_have_worked(-365 * 86400.0, 0.4));
+}
+
 TEST(Usage, never_goes_below_nothing_when_a_thread_takes_its_counts_with_it) {
   const Usage before{5, 4, 3, 2, 1}, after{6, 1, 4, 5, 0};
   const auto between = after - before;

@@ -32,14 +32,16 @@ TEST(TimesOfAWorker, cannot_have_a_latency_above_the_whole) {
 }
 
 // What a worker whose clock runs at `rate` of the true one tells of iterations of `true_ns`.
+// Between two of them `gap_ns` pass; `queued` is the share of each request that its processes waited for a core.
 ClockEvidence seen(double rate, double true_ns, double overhead_ns, const std::vector<double>& disturbances,
-                   double gap_ns = 1000) {
+                   double gap_ns = 1000, double queued = 0) {
   ClockEvidence evidence;
   const int few = std::max(1, static_cast<int>(10 * ns_per_ms / (rate * true_ns))), more = 3 * few;
   for (const double disturbance : disturbances)
     for (const bool is_long : {false, true}) {
       const int n = is_long ? more : few;
-      evidence.add({n, rate * n * true_ns, n * (true_ns + gap_ns) + overhead_ns + disturbance}, is_long);
+      const double ran_ns = n * (true_ns + gap_ns) + overhead_ns + disturbance;
+      evidence.add({n, rate * n * true_ns, ran_ns, ran_ns * queued / (1 - queued)}, is_long);
     }
   return evidence;
 }
@@ -50,6 +52,29 @@ TEST(ClockEvidence, accuses_a_clock_that_runs_at_half_or_two_thirds_of_the_speed
       const auto evidence = seen(rate, true_ns, 2 * ns_per_ms, {0, 0, 0});
       EXPECT_THAT(evidence.complaint(), HasSubstr("longer by the driver's clock")) << rate << " " << true_ns;
     }
+}
+
+TEST(ClockEvidence, accuses_a_clock_that_is_slow_by_a_fifth_where_nobody_waits_for_a_core) {
+  for (const double true_ns : {0.5 * ns_per_ms, 1 * ns_per_ms, 20 * ns_per_ms}) {
+    EXPECT_THAT(seen(0.8, true_ns, 2 * ns_per_ms, {0, 0, 0}, 1000, 0.01).complaint(), HasSubstr("longer by the driver"))
+        << true_ns;
+    EXPECT_EQ(seen(0.95, true_ns, 2 * ns_per_ms, {0, 0, 0}).complaint(), "") << true_ns;
+  }
+}
+
+TEST(ClockEvidence, allows_longer_gaps_between_iterations_beside_busy_processes) {
+  for (const double true_ns : {0.1 * ns_per_ms, 0.3 * ns_per_ms, 1 * ns_per_ms})
+    for (const double queued : {0.5, 0.66}) {
+      EXPECT_EQ(seen(1, true_ns, 2 * ns_per_ms, {0, 0, 0}, 0.6 * true_ns, queued).complaint(), "") << true_ns;
+      EXPECT_NE(seen(1, true_ns, 2 * ns_per_ms, {0, 0, 0}, 0.6 * true_ns).complaint(), "") << true_ns;
+      EXPECT_NE(seen(0.1, true_ns, 2 * ns_per_ms, {0, 0, 0}, 1000, queued).complaint(), "") << "a tenth is no gap";
+    }
+}
+
+TEST(ClockEvidence, allows_what_freeing_a_large_result_takes) {
+  ClockEvidence evidence;
+  for (const int n : {2, 6}) evidence.add({n, n * 12 * ns_per_ms, n * 16 * ns_per_ms}, n == 6, 100e6);
+  EXPECT_EQ(evidence.complaint(), "");
 }
 
 TEST(ClockEvidence, accuses_no_honest_level_for_transfer_large_files_or_a_busy_machine) {
