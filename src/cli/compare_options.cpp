@@ -160,9 +160,6 @@ void add_place_options(CLI::App& verb, CompareArguments& a) {
 }  // namespace
 
 Result<void> read_texts(CompareArguments& a) {
-  const auto bad = [](const char* option, const std::string& got, const char* form) {
-    return fail(fmt::format("{} {}: write {}", option, got, form), "", Exit::usage);
-  };
   auto& o = a.options;
   if (!a.batch.empty()) {
     o.batches = STRATA_TRY(plan::whole_numbers("--batch", a.batch, 1, plan::largest_batch));
@@ -177,7 +174,8 @@ Result<void> read_texts(CompareArguments& a) {
   o.environments = STRATA_TRY(plan::parse_environments(a.environments));
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
-  if (!a.ci_width.empty() && !(o.ci_width = share(a.ci_width))) return bad("--ci-width", a.ci_width, "a share as 1%");
+  if (!a.ci_width.empty() && !(o.ci_width = share(a.ci_width)))
+    return fail(fmt::format("--ci-width {}: allowed: a share as 1%", a.ci_width), "--ci-width 1%", Exit::usage);
   return {};
 }
 

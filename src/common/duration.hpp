@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,11 +11,11 @@
 
 namespace strata {
 
-// A number that is not negative, and what stands behind it; nullopt: no number.
+// A finite number that is not negative, and what stands behind it; nullopt: none.
 inline std::optional<std::pair<double, std::string>> number_and_unit(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc() || text.starts_with('-')) return std::nullopt;
+  if (error != std::errc() || !std::isfinite(value) || text.starts_with('-')) return std::nullopt;
   return std::pair(value, std::string(end, text.data() + text.size()));
 }
 
