@@ -15,12 +15,6 @@
 namespace strata::cli {
 namespace {
 
-std::optional<double> share(const std::string& text) {
-  const auto quantity = number_and_unit(text);
-  if (!quantity || (!quantity->second.empty() && quantity->second != "%")) return std::nullopt;
-  return quantity->second.empty() ? quantity->first : quantity->first / 100;
-}
-
 // What the presets stand for, as --help says it.
 std::string presets_in_words() {
   std::vector<std::string> words;
@@ -174,7 +168,7 @@ Result<void> read_texts(CompareArguments& a) {
   o.environments = STRATA_TRY(plan::parse_environments(a.environments));
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
-  if (!a.ci_width.empty() && !(o.ci_width = share(a.ci_width)))
+  if (!a.ci_width.empty() && !(o.ci_width = share_of(a.ci_width)))
     return fail(fmt::format("--ci-width {}: allowed: a share as 1%", a.ci_width), "--ci-width 1%", Exit::usage);
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times as people write them in options.
+// Times and shares as people write them in options.
 #pragma once
 
 #include <charconv>
@@ -26,6 +26,13 @@ inline std::optional<double> seconds_of(const std::string& text) {
   const auto quantity = number_and_unit(text);
   if (!quantity || !units.contains(quantity->second)) return std::nullopt;
   return quantity->first * units.at(quantity->second);
+}
+
+// "1%" or 0.01; nullopt: something else.
+inline std::optional<double> share_of(const std::string& text) {
+  const auto quantity = number_and_unit(text);
+  if (!quantity || (!quantity->second.empty() && quantity->second != "%")) return std::nullopt;
+  return quantity->second.empty() ? quantity->first : quantity->first / 100;
 }
 
 }  // namespace strata

@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
 
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
+#include "analysis/gate.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/access.hpp"
 #include "report/environments.hpp"
@@ -16,6 +20,7 @@
 #include "report/sections/cells.hpp"
 
 namespace strata::report {
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using analysis::CaseStatistics;
 using analysis::finite;
@@ -34,11 +39,67 @@ Json about(const store::Run& run) {
           {"strata", run.version}};
 }
 
+std::string without_weights(core::Case question) {
+  question.weights.clear();
+  question.seed = 0;
+  return core::key_of(question);
+}
+
+// The same question, of the same network if there is one: else of one that was changed, which is what is asked about,
+// or of other weights.
 const store::Case* same_case(const store::Run& run, const store::Case& run_case) {
-  const auto it = std::find_if(run.cases.begin(), run.cases.end(), [&](const auto& other) {
-    return other.key == run_case.key && other.network == run_case.network;
-  });
-  return it == run.cases.end() ? nullptr : &*it;
+  const store::Case* best = nullptr;
+  int best_rank = 0;
+  for (const auto& other : run.cases) {
+    const int rank = other.key == run_case.key && other.network == run_case.network          ? 3
+                     : other.key == run_case.key                                             ? 2
+                     : without_weights(other.question) == without_weights(run_case.question) ? 1
+                                                                                             : 0;
+    if (rank > best_rank) {
+      best = &other;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
+bool is_source(const std::string& path) {
+  return path.ends_with(".py") && path.find("-packages/") == std::string::npos;
+}
+
+// Source files that one of two captures read as the other did not, by name; packages are PyTorch's and others' own.
+std::vector<std::string> changed_sources(const Json& before, const Json& after) {
+  const auto read_by = [](const Json& bundle) {
+    std::map<std::string, std::string> files;
+    for (const auto& file : list(bundle, "read"))
+      if (is_source(text(file, "path"))) files[fs::path(text(file, "path")).filename()] += text(file, "sha256");
+    return files;
+  };
+  const auto was = read_by(before), is = read_by(after);
+  std::set<std::string> names;
+  for (const auto* files : {&was, &is})
+    for (const auto& [name, hash] : *files)
+      if (!was.contains(name) || !is.contains(name) || was.at(name) != is.at(name)) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+// What of a network is another, in words; empty: nothing.
+std::vector<std::string> changes_of(const store::Case& before, const store::Case& after) {
+  std::vector<std::string> all;
+  const auto compare = [&](const char* name, const char* path) {
+    const auto was = text(before.bundle, path), is = text(after.bundle, path);
+    if (was != is) all.push_back(was.empty() || is.empty() ? name : fmt::format("{} ({}, then {})", name, was, is));
+    return was != is;
+  };
+  if (!compare("weights", "case.weights_label") &&
+      text(before.bundle, "network.sha256") != text(after.bundle, "network.sha256"))
+    all.push_back("weights");
+  compare("inputs", "case.inputs_label");
+  if (const auto sources = changed_sources(before.bundle, after.bundle); !sources.empty())
+    all.push_back(fmt::format("code ({})", fmt::join(sources, ", ")));
+  if (number(before.bundle, "flops") != number(after.bundle, "flops")) all.emplace_back("operations");
+  if (all.empty() && before.network != after.network) all.push_back("captured graph");
+  return all;
 }
 
 const store::Row* row_named(const store::Case& run_case, const std::string& name) {
@@ -50,8 +111,9 @@ const store::Row* row_named(const store::Case& run_case, const std::string& name
 // A case of both runs.
 class CaseDifference {
  public:
-  CaseDifference(const store::Run& before, const store::Case& one, const store::Run& after, const store::Case& other)
-      : before_(one), after_(other), stats_before_(before, one), stats_after_(after, other) {}
+  CaseDifference(const store::Run& before, const store::Case& one, const store::Run& after, const store::Case& other,
+                 double threshold)
+      : before_(one), after_(other), stats_before_(before, one), stats_after_(after, other), threshold_(threshold) {}
 
   // Levels that had a number before, in that run's order.
   Json levels() const {
@@ -75,6 +137,7 @@ class CaseDifference {
              {"ratio", nullptr},
              {"speedup_change", nullptr},
              {"verdict", ""},
+             {"gate", "not_compared"},
              {"reason", ""}};
     const auto was = stats_before_.index_of(row.name()), is = stats_after_.index_of(row.name());
     out["before_ms"] = finite(stats_before_.estimate_ms(*was));
@@ -95,6 +158,7 @@ class CaseDifference {
                                 restart_log_times(*stats_after_.measured()[*is], stats_after_.room()),
                                 std::max(stats_before_.sigma(), stats_after_.sigma()));
     out["ratio"] = interval(comparison.ratio());
+    out["gate"] = std::string(to_string(analysis::gate_of(comparison.ratio(), threshold_)));
     out["verdict"] = std::string(to_string(stats::judge(comparison, kMinimumEffect).direction));
     out["speedup_change"] = speedup_change(*was, *is);
     return out;
@@ -115,6 +179,7 @@ class CaseDifference {
 
   const store::Case &before_, &after_;
   const CaseStatistics stats_before_, stats_after_;
+  const double threshold_;
 };
 
 // What else is another between the runs, a sentence each.
@@ -124,6 +189,11 @@ Json notes(const Json& before, const Json& after) {
     if (text(before, field) != text(after, field))
       all.push_back(fmt::format("{} is another: {}, then {}", name, text(before, field), text(after, field)));
   return all;
+}
+
+// "changed: weights, code (net.py)" of each case, and what else is another.
+void note_changes(Json& notes, const store::Case& run_case, const std::vector<std::string>& changes) {
+  if (!changes.empty()) notes.push_back(fmt::format("changed in {}: {}", run_case.id, fmt::join(changes, "; ")));
 }
 
 document::Cell verdict_of(const Json& level) {
@@ -155,44 +225,73 @@ document::Table difference_table(const Json& difference) {
 
 }  // namespace
 
-Json difference(const store::Run& first, const store::Run& second) {
+Json difference(const store::Run& first, const store::Run& second, double threshold) {
   store::Run before = first, after = second;
   measure::judge_stored(before);
   measure::judge_stored(after);
-  Json levels = Json::array(), without = Json::array();
+  const Json was = about(before), is = about(after);
+  Json levels = Json::array(), without = Json::array(), all_notes = notes(was, is);
   int compared = 0;
   for (const auto& run_case : before.cases) {
     const auto* other = same_case(after, run_case);
     if (!other) {
-      const bool same_key =
-          std::any_of(after.cases.begin(), after.cases.end(), [&](const auto& now) { return now.key == run_case.key; });
-      without.push_back(
-          {{"case", run_case.id}, {"reason", same_key ? "the network is another" : "not in the later run"}});
+      without.push_back({{"case", run_case.id}, {"reason", "not in the later run"}});
       continue;
     }
     ++compared;
-    for (auto& level : CaseDifference(before, run_case, after, *other).levels()) levels.push_back(std::move(level));
+    note_changes(all_notes, run_case, changes_of(run_case, *other));
+    for (auto& level : CaseDifference(before, run_case, after, *other, threshold).levels())
+      levels.push_back(std::move(level));
   }
-  const auto count = [&](auto is) { return std::count_if(levels.begin(), levels.end(), is); };
-  const Json was = about(before), is = about(after);
+  const auto count = [&](auto holds) { return std::count_if(levels.begin(), levels.end(), holds); };
+  const auto gated = [&](const char* gate) {
+    return count([&](const Json& level) { return text(level, "gate") == gate; });
+  };
   return {{"schema", "strata.diff/1"},
           {"before", was},
           {"after", is},
-          {"notes", notes(was, is)},
+          {"notes", all_notes},
+          {"threshold", threshold},
           {"cases", compared},
           {"without", without},
           {"levels", levels},
           {"slower", count([](const Json& level) { return text(level, "verdict") == "slower"; })},
           {"faster", count([](const Json& level) { return text(level, "verdict") == "faster"; })},
-          {"lost", count([](const Json& level) { return level["after_ms"].is_null(); })}};
+          {"lost", count([](const Json& level) { return level["after_ms"].is_null(); })},
+          {"beyond", gated("slower")},
+          {"open", gated("open")},
+          {"not_compared", gated("not_compared")}};
 }
 
-document::Document difference_document(const Json& difference) {
+namespace {
+
+// "0 of 3 levels slower, 0 faster; 3 of 3 could not be compared: not reliable."
+std::string summary_of(const Json& difference) {
   const auto of = [&](const char* field) { return number(difference, field).value_or(0); };
+  const auto& levels = list(difference, "levels");
+  const auto threshold = percent(100 * of("threshold"));
+  auto words = fmt::format("{:.0f} of {} levels slower", of("slower"), levels.size());
+  if (of("beyond") > 0) words += fmt::format(" ({:.0f} by more than {})", of("beyond"), threshold);
+  words += fmt::format(", {:.0f} faster", of("faster"));
+  if (of("open") > 0) words += fmt::format("; {:.0f} may be slower by more than {}", of("open"), threshold);
+  if (levels.empty()) words += "; the earlier run has no number to compare with";
+  std::vector<std::string> reasons;  // each once
+  for (const auto& level : levels)
+    if (const auto why = spaced(text(level, "verdict"));
+        text(level, "gate") == "not_compared" && std::find(reasons.begin(), reasons.end(), why) == reasons.end())
+      reasons.push_back(why);
+  if (!reasons.empty())
+    words += fmt::format("; {:.0f} of {} could not be compared: {}", of("not_compared"), levels.size(),
+                         fmt::join(reasons, ", "));
+  return words + ".";
+}
+
+}  // namespace
+
+document::Document difference_document(const Json& difference) {
   document::Document out{
       .title = fmt::format("strata diff: {}, then {}", text(difference, "before.run"), text(difference, "after.run")),
-      .summary = fmt::format("{:.0f} of {} levels slower, {:.0f} faster, {:.0f} without a number now.", of("slower"),
-                             list(difference, "levels").size(), of("faster"), of("lost"))};
+      .summary = summary_of(difference)};
   document::Section section{.id = "levels"};
   for (const auto& note : list(difference, "notes")) section.items.push_back(document::Text{note.get<std::string>()});
   for (const auto& left_out : list(difference, "without"))

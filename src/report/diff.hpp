@@ -11,9 +11,10 @@
 
 namespace strata::report {
 
-// Cases are matched by key and network hash. docs/results_schema.md, "strata.diff/1". Nothing is said of a case that
-// was not reliable in one of the runs.
-nlohmann::json difference(const store::Run& before, const store::Run& after);
+// Cases are matched by key, and else by their question without the weights; what of the network was changed is noted.
+// docs/results_schema.md, "strata.diff/1". `threshold`: analysis/gate.hpp. Nothing is said of a case that was not
+// reliable in one of the runs.
+nlohmann::json difference(const store::Run& before, const store::Run& after, double threshold);
 
 // The same as a document.
 document::Document difference_document(const nlohmann::json& difference);

@@ -3,59 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "measure/load_facts.hpp"
 #include "report/access.hpp"
 #include "report/first_screen.hpp"
 #include "report/view.hpp"
+#include "unit/made_run.hpp"
 
 namespace strata::report {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-store::Row row(const std::string& level, double ms, std::optional<double> taken, const std::string& from = "eager") {
-  store::Row out;
-  out.level = level;
-  out.state = "measured";
-  out.info = {{"from", from}, {"changes", "something"}, {"language", "c++"}};
-  out.proof = {{"verdict", "equal"}};
-  out.settings = {{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", "off"}, {"threads", 2}};
-  for (int restart = 0; restart < 4; ++restart)
-    for (int round = 0; round < 12; ++round) {
-      store::Block block;
-      block.restart = restart;
-      block.round = round;
-      block.wall_ns.assign(5, static_cast<std::int64_t>(ms * 1e6) + 200 * round);
-      block.latency_ns = block.wall_ns;
-      block.taken = taken;
-      out.blocks.push_back(block);
-    }
-  return out;
-}
-
-// eager at 40 ms and static at 10, with two threads on two cores, of which others had `taken`.
-store::Run run_with(double taken, double begin = 0) {
-  store::Run run;
-  run.run_id = "r";
-  run.command = "./strata compare m --threads 2";
-  run.machine = {{"physical_cores", 2}, {"logical_processors", 2}, {"last_cache_bytes", 32e6}};
-  store::Case one;
-  one.id = "m/infer";
-  one.key = "m";
-  one.question = {.model = "m", .threads = 2};
-  one.bundle = {{"spec", {{"model", "m"}, {"threads", 2}}}, {"model", {{"name", "m"}}}};
-  one.limits = Json::object();
-  measure::LoadFacts load;
-  load.begin = begin;
-  measure::add_restarts(load, {{taken, 0.0, 10}});
-  one.trust = {{"process_sigma", 0.01}, {"load", measure::to_json(load)}};
-  one.reference_level = "eager";
-  one.rows = {row("eager", 40, taken, ""), row("static", 10, taken)};
-  one.rows[1].info["generate"] = {{"target", "onednn"}, {"options", ""}};
-  run.cases = {one};
-  return run;
-}
 
 Json case_of(const store::Run& run) {
   return view(run)["cases"][0];
