@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/estimate.hpp"
+#include "analysis/reliability.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "measure/interleave.hpp"
@@ -46,20 +47,20 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
       if (row.name() == run_case.reference_level) reference_ = measured_.size();
       measured_.push_back(&row);
     }
-  if (stats::crowded(room_, measure::load_of(run_case).taken())) reliable_ = !most_blocks_disturbed();
+  reliable_ = find_reliable();
   blocks_ = measure::medians(measured_, room_, 0);
   settle_times();
   if (flag(run.settings, "tuned")) find_tuned();
 }
 
-bool CaseStatistics::most_blocks_disturbed() const {
+bool CaseStatistics::find_reliable() const {
   std::size_t all = 0, disturbed = 0;
   for (const auto* row : measured_)
     for (const auto& why : measure::disturbances(*row, room_)) {
       ++all;
       disturbed += !why.empty();
     }
-  return 2 * disturbed > all;
+  return is_reliable(case_, room_, disturbed, all);
 }
 
 std::optional<std::size_t> CaseStatistics::index_of(const std::string& name) const {
@@ -124,6 +125,20 @@ stats::Comparison CaseStatistics::compare(std::size_t reference, std::size_t lev
   return stats::compare_unpaired(per_restart(reference), per_restart(level), sigma_);
 }
 
+std::optional<stats::Comparison> CaseStatistics::compare_by_processor(std::size_t reference, std::size_t level) const {
+  auto used = blocks_;
+  for (auto& restart : used) restart.assign(restart.size(), {stats::nan, stats::nan});
+  for (const auto which : {reference, level})
+    for (const auto& block : measured_[which]->blocks) {
+      if (block.instance != 0) continue;
+      if (!block.cpu_ns || *block.cpu_ns <= 0 || block.wall_ns.empty()) return std::nullopt;
+      used[static_cast<std::size_t>(block.restart)][static_cast<std::size_t>(block.round)][which == level] =
+          static_cast<double>(*block.cpu_ns) / static_cast<double>(block.wall_ns.size());
+    }
+  auto comparison = stats::compare(stats::log_differences(used, 0, 1), sigma_);
+  return std::isfinite(comparison.log_ratio.value) ? std::optional(std::move(comparison)) : std::nullopt;
+}
+
 stats::Interval CaseStatistics::difference_ms(std::size_t reference, std::size_t level) const {
   return stats::difference_ms(estimate_ms(reference), estimate_ms(level), compare(reference, level));
 }
@@ -172,6 +187,7 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
             {"rests_on", nullptr},
             {"learned", nullptr},
             {"by_restart", Json::array()},
+            {"by_processor_time", nullptr},
             {"resolve", nullptr}};
   if (!reference) return {};
   const auto comparison = compare(*reference, i);
@@ -183,6 +199,8 @@ Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) 
   out["rests_on"] = std::string(stats::to_string(comparison.half_width.basis));
   out["learned"] = learned_from_runs(comparison);
   out["by_restart"] = by_restart(comparison);
+  const auto by_processor = reliable_ ? std::nullopt : compare_by_processor(*reference, i);
+  out["by_processor_time"] = by_processor ? interval(by_processor->ratio()) : Json();
   out["resolve"] = reliable_ && verdict.direction == stats::Direction::inconclusive ? resolve(comparison) : Json();
   return out;
 }

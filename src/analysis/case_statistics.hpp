@@ -45,6 +45,8 @@ class CaseStatistics {
   // The estimate is the median of all samples: most of the row's blocks were disturbed, or the model left their range.
   bool estimate_is_median(std::size_t i) const { return times_[i].is_median; }
   stats::Comparison compare(std::size_t reference, std::size_t level) const;
+  // The same of the processor time of their processes, whoever else had the cores; nullopt: not known of every block.
+  std::optional<stats::Comparison> compare_by_processor(std::size_t reference, std::size_t level) const;
   stats::Interval difference_ms(std::size_t reference, std::size_t level) const;
   stats::Direction direction(const stats::Comparison& comparison) const;
   double smallest_visible(const stats::Comparison& comparison) const;
@@ -60,7 +62,7 @@ class CaseStatistics {
 
  private:
   void find_tuned();
-  bool most_blocks_disturbed() const;
+  bool find_reliable() const;
   void settle_times();
   nlohmann::json resolve(const stats::Comparison& comparison) const;
   nlohmann::json after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;

@@ -22,6 +22,7 @@ constexpr double kQuantile = 0.99;
 struct Looked {
   std::map<std::int64_t, std::vector<double>> log_times;  // of a sample, by restart
   BatchCurve curve;
+  std::vector<std::int64_t> unreliable;
   double sigma = 0;
 };
 
@@ -42,7 +43,11 @@ bool may_be_alike(const Looked& looked, std::int64_t fastest, std::int64_t batch
 }
 
 BatchAnswer answer_of(const std::string& level, const std::string& at, const Looked& looked, const BatchRule& rule) {
-  BatchAnswer answer{.level = level, .at = at, .curve = looked.curve, .batch = best_batch(rule, looked.curve)};
+  BatchAnswer answer{.level = level,
+                     .at = at,
+                     .curve = looked.curve,
+                     .batch = best_batch(rule, looked.curve),
+                     .unreliable = looked.unreliable};
   double best = 0;
   for (const auto& [batch, seen] : looked.curve)
     if (is_allowed(rule, seen) && seen.samples_per_s > best) {
@@ -87,6 +92,10 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
       if (!all.contains(key)) order.push_back(key);
       auto& looked = all[key];
       looked.sigma = statistics.sigma();
+      if (!cell.reliable && rule.kind != BatchRule::Kind::memory) {
+        looked.unreliable.push_back(batch);
+        continue;
+      }
       looked.curve[batch] = batch_seen(row, cell.run_case->question, statistics.room());
       auto logs = restart_log_times(row, statistics.room());
       for (auto& value : logs) value -= std::log(static_cast<double>(batch));
@@ -98,7 +107,7 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
     const auto& looked = all.at(key);
     const bool runs =
         std::any_of(looked.curve.begin(), looked.curve.end(), [](const auto& element) { return element.second.runs; });
-    if (runs) answers.push_back(answer_of(key.second, key.first, looked, rule));
+    if (runs || !looked.unreliable.empty()) answers.push_back(answer_of(key.second, key.first, looked, rule));
   }
   return answers;
 }

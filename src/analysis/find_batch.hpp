@@ -21,8 +21,9 @@ struct BatchAnswer {
   std::string level;
   std::string at;  // "size 64, mode train"; empty: no other axis varies
   BatchCurve curve;
-  std::optional<std::int64_t> batch;  // nullopt: no batch is allowed by the rule
-  std::int64_t fastest = 0;           // of the allowed ones that with the most samples a second
+  std::optional<std::int64_t> batch;     // nullopt: no batch is allowed by the rule
+  std::vector<std::int64_t> unreliable;  // batches that were measured in vain, unless memory alone is asked about
+  std::int64_t fastest = 0;              // of the allowed ones that with the most samples a second
   // Allowed batches whose throughput may lie within 2% of that of the fastest: the 99% interval of their ratio, from
   // the medians of restarts (unpaired), does not exclude it.
   std::vector<std::int64_t> alike;

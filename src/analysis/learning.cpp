@@ -35,6 +35,12 @@ const std::map<int, double>* Learning::of(const std::string& name, int repeat) c
   return it == series->second.end() ? nullptr : &it->second;
 }
 
+const std::map<int, double>& Learning::series(const std::string& name, int repeat) const {
+  static const std::map<int, double> none;
+  const auto* epochs = of(name, repeat);
+  return epochs ? *epochs : none;
+}
+
 std::vector<int> Learning::repeats() const {
   std::set<int> all;
   for (const auto& [name, repeats] : values_)
@@ -173,10 +179,10 @@ std::optional<Learning::Diverged> Learning::diverged(int repeat) const {
   return Diverged{epochs->begin()->first, static_cast<int>(epochs->begin()->second)};
 }
 
-std::optional<Spread> speedup(const Learning& level, const Learning& reference) {
+std::optional<Spread> speedup(const Learning& level, const Learning& reference, const std::string& by) {
   std::vector<double> ratios;
   for (const int repeat : level.repeats()) {
-    const auto own = level.mean("step_time", repeat), other = reference.mean("step_time", repeat);
+    const auto own = level.mean(by, repeat), other = reference.mean(by, repeat);
     if (own && other && *own > 0) ratios.push_back(*other / *own);
   }
   return spread_of(ratios);

@@ -25,6 +25,8 @@ class Learning {
 
   std::vector<int> repeats() const;
   int epochs() const;  // the last that any repeat has
+  // By epoch, of a repeat; empty: there is none.
+  const std::map<int, double>& series(const std::string& name, int repeat) const;
   // Over the repeats that have this epoch; nullopt: none.
   std::optional<Spread> at(const std::string& name, int epoch) const;
   // A repeat's mean over its epochs.
@@ -69,7 +71,8 @@ class Learning {
 };
 
 // How many times as fast as `reference` a level went, repeat by repeat: the ratio of their mean steps, which took
-// turns.
-std::optional<Spread> speedup(const Learning& level, const Learning& reference);
+// turns; or, by processor time, of what their epochs took of it.
+std::optional<Spread> speedup(const Learning& level, const Learning& reference, const std::string& by = "step_time");
+inline const char* const by_processor_time = "cpu_seconds";
 
 }  // namespace strata::analysis

@@ -71,9 +71,11 @@ CellLevel level_of(const CaseStatistics& statistics, const store::Row& row, std:
     level.direction = stats::Direction::same;
     return level;
   }
-  const auto comparison = statistics.compare(*reference, *place);
+  const auto comparison = cell.reliable ? statistics.compare(*reference, *place) : stats::Comparison{};
   level.speedup = comparison.ratio();
-  if (cell.reliable) level.direction = statistics.direction(comparison);
+  level.direction = statistics.direction(comparison);
+  if (const auto used = cell.reliable ? std::nullopt : statistics.compare_by_processor(*reference, *place))
+    level.processor_speedup = used->ratio();
   return level;
 }
 

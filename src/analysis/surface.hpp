@@ -30,7 +30,8 @@ struct CellLevel {
   std::optional<double> steady_bytes, share_bytes;  // private, warmed up; all of it, with its share of what others map
   std::optional<double> device_bytes;               // the most of the GPU
   std::map<core::Metric, Meter> meters;             // of a measured level
-  stats::Interval speedup;                          // over the case's reference; NaN: not known
+  stats::Interval speedup;                          // over the case's reference; NaN: not known, or not reliable
+  stats::Interval processor_speedup;                // where that is not reliable: by processor time
   stats::Direction direction = stats::Direction::inconclusive;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "analysis/find_batch.hpp"
+#include "analysis/reliability.hpp"
 #include "report/access.hpp"
 
 namespace strata::report {
@@ -34,6 +35,12 @@ std::string name_of(const BatchAnswer& answer) {
   return answer.at.empty() ? answer.level : fmt::format("{} ({})", answer.level, answer.at);
 }
 
+// "not reliable at batch 8, 16"; empty: every batch is.
+std::string in_vain(const BatchAnswer& answer) {
+  if (answer.unreliable.empty()) return {};
+  return fmt::format("{} at batch {}", analysis::not_reliable, fmt::join(answer.unreliable, ", "));
+}
+
 document::Table answers_table(const std::vector<BatchAnswer>& answers) {
   document::Table table{.id = "best_batch", .title = "Best batch"};
   table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
@@ -46,7 +53,8 @@ document::Table answers_table(const std::vector<BatchAnswer>& answers) {
   for (const auto& answer : answers) {
     std::vector<document::Cell> row{name_of(answer)};
     if (!answer.batch) {
-      row.emplace_back(document::Absent{"no batch is allowed by the rule"});
+      row.emplace_back(
+          document::Absent{answer.unreliable.empty() ? "no batch is allowed by the rule" : in_vain(answer)});
     } else {
       const auto& seen = answer.curve.at(*answer.batch);
       row.emplace_back(
@@ -90,11 +98,12 @@ std::string words_of_answers(const std::vector<BatchAnswer>& answers, const anal
   std::vector<std::string> words;
   for (const auto& answer : answers) {
     if (!answer.batch) {
-      words.push_back(fmt::format("{}: none", name_of(answer)));
+      words.push_back(fmt::format("{}: {}", name_of(answer), answer.unreliable.empty() ? "none" : in_vain(answer)));
       continue;
     }
     const auto& seen = answer.curve.at(*answer.batch);
-    words.push_back(fmt::format("{}: {} ({:.4g} samples/s)", name_of(answer), *answer.batch, seen.samples_per_s));
+    words.push_back(fmt::format("{}: {} ({:.4g} samples/s{}{})", name_of(answer), *answer.batch, seen.samples_per_s,
+                                answer.unreliable.empty() ? "" : "; ", in_vain(answer)));
   }
   return fmt::format("Best batch, {}: {}.", looked_for(rule), fmt::join(words, ", "));
 }

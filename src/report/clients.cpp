@@ -53,11 +53,14 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kColumns{{{"state",
 
 }  // namespace
 
-Json clients_json(const Json& stored, double batch, double process_sigma) {
+Json clients_json(const Json& stored, double batch, double process_sigma, bool reliable) {
   if (!stored.is_object()) return {};
   Json points = Json::array();
   for (const auto& point : list(stored, "points")) points.push_back(point_json(point, batch, process_sigma));
-  return {{"seconds", at(stored, "seconds")}, {"cores", at(stored, "cores")}, {"points", std::move(points)}};
+  return {{"seconds", at(stored, "seconds")},
+          {"cores", at(stored, "cores")},
+          {"reliable", reliable},
+          {"points", std::move(points)}};
 }
 
 std::string clients_name(double clients, const std::string& as) {

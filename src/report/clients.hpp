@@ -8,7 +8,7 @@
 namespace strata::report {
 
 // `stored`: what measure/serve.cpp left in a row's info. null where there is nothing.
-Json clients_json(const Json& stored, double batch, double process_sigma);
+Json clients_json(const Json& stored, double batch, double process_sigma, bool reliable);
 
 // One point as people name it: "1 client", "4 clients", "4 processes".
 std::string clients_name(double clients, const std::string& as);

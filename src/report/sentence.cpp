@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "measure/load_facts.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
 
@@ -128,19 +129,25 @@ std::string undecided_sentence(const Json& one_case, const Json& open, const Jso
   return sentence + ".";
 }
 
+// The level that used least processor time where that is proven to be less than the reference's.
+std::string processor_time_clause(const Json& one_case, const Json& reference) {
+  const Json* best = nullptr;
+  const auto low_of = [](const Json& row) { return number(row, "ratio.by_processor_time.low").value_or(0); };
+  for (const auto& row : list(one_case, "rows"))
+    if (is_measured(row) && is_proven(row) && !flag(row, "harness") &&
+        low_of(row) > std::max(1.0, best ? low_of(*best) : 0))
+      best = &row;
+  const auto high = best ? number(*best, "ratio.by_processor_time.high") : std::nullopt;
+  if (!high) return "";
+  return fmt::format("; by processor time {} is {} to {} times as fast as {}", level_name(*best), ratio(low_of(*best)),
+                     ratio(*high), level_name(reference));
+}
+
 // Others had the cores that the threads need: whatever was measured says nothing of the levels.
-std::string unreliable_sentence(const Json& one_case) {
+std::string unreliable_sentence(const Json& one_case, const Json& reference) {
   const Json& trust = at(one_case, "trust");
-  const double others =
-      std::max(number(trust, "others_begin_percent").value_or(0), number(trust, "others_percent").value_or(0));
-  const double host = number(trust, "host_percent").value_or(0);
-  const auto running = number(trust, "other_run");
-  auto sentence = host > others ? fmt::format("the host gives {:.0f}% of this machine to others", host)
-                                : fmt::format("other programs use {:.0f}% of this machine", others);
-  if (running)
-    sentence += *running > 0 ? fmt::format(", another strata run is measuring (pid {:.0f})", *running)
-                             : ", another strata run is measuring";
-  return fmt::format("Not reliable: {}; measure {}on an idle machine.", sentence,
+  return fmt::format("Not reliable: {}{}; measure {}on an idle machine.", who_had_the_cores(trust),
+                     processor_time_clause(one_case, reference),
                      flag(trust, "one_thread_fits") ? "with --threads 1 or " : "");
 }
 
@@ -227,7 +234,7 @@ Json judge(const Json& one_case) {
     }
   }
   if (reference && is_measured(*reference) && at(one_case, "trust.reliable") == false)
-    return result("not_reliable", nullptr, unreliable_sentence(one_case));
+    return result("not_reliable", nullptr, unreliable_sentence(one_case, *reference));
   if (!reference || !is_measured(*reference) || others.empty()) return no_data(one_case, reference, counts);
   if (best)
     return result("move", best, move_sentence(one_case, *best, flag(*best, "peer") ? inside : nullptr, *reference));
@@ -241,6 +248,27 @@ Json headline(const Json& one_case) {
   Json judgement = judge(one_case);
   judgement["sentence"] = across_words(one_case, judgement) + instead_words(one_case) + judgement.value("sentence", "");
   return judgement;
+}
+
+Json load_json(const store::Case& run_case) {
+  const auto load = measure::load_of(run_case);
+  const auto percent = [](std::optional<double> share) { return share ? Json(*share * 100) : Json(); };
+  return {{"others_begin_percent", percent(load.begin)},
+          {"others_percent", load.during ? percent(load.during->others) : Json()},
+          {"host_percent", load.during ? percent(load.during->steal) : Json()},
+          {"other_run", load.other_run ? Json(*load.other_run) : Json()}};
+}
+
+std::string who_had_the_cores(const Json& load) {
+  const double others =
+      std::max(number(load, "others_begin_percent").value_or(0), number(load, "others_percent").value_or(0));
+  const double host = number(load, "host_percent").value_or(0);
+  auto words = host > others ? fmt::format("the host gives {:.0f}% of this machine to others", host)
+                             : fmt::format("other programs use {:.0f}% of this machine", others);
+  if (const auto running = number(load, "other_run"))
+    words += *running > 0 ? fmt::format(", another strata run is measuring (pid {:.0f})", *running)
+                          : ", another strata run is measuring";
+  return words;
 }
 
 std::string brief_verdict(const Json& one_case) {

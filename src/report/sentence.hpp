@@ -3,6 +3,7 @@
 #pragma once
 
 #include "report/access.hpp"
+#include "store/record.hpp"
 
 namespace strata::report {
 
@@ -16,6 +17,11 @@ Json headline(const Json& one_case);
 
 // The same for a tuned run: each level at its best against the reference at its best.
 Json tuned_headline(const Json& one_case);
+
+// What others used of the machine, of a case's `trust`, and in words: "other programs use 97% of this machine, another
+// strata run is measuring (pid 12)".
+Json load_json(const store::Case& run_case);
+std::string who_had_the_cores(const Json& load);
 
 // The headline of a finished case in a few words, for a list: "static 2.31x", "stay", "not reliable".
 std::string brief_verdict(const Json& one_case);

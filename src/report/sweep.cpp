@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "analysis/reliability.hpp"
 #include "report/access.hpp"
 #include "report/best_batch.hpp"
 #include "report/format.hpp"
@@ -37,6 +38,7 @@ document::Section everything(const Grid& grid) {
                                              {.id = "state", .title = "state", .align = document::Align::left},
                                              {.id = "sample_time", .title = "time of a sample"},
                                              {.id = "speedup", .title = "speedup"},
+                                             {.id = "processor_speedup", .title = "by processor time"},
                                              {.id = "peak_memory", .title = "peak memory"},
                                              {.id = "reason", .title = "why", .align = document::Align::left}});
   for (const auto& cell : grid.cells)
@@ -49,7 +51,9 @@ document::Section everything(const Grid& grid) {
       row.emplace_back(name);
       row.emplace_back(level.state);
       row.push_back(cell_or_absent(sample_time_of(cell, level)));
-      row.push_back(cell_or_absent(number_of(level.speedup, document::Format::ratio)));
+      row.push_back(cell.reliable ? cell_or_absent(number_of(level.speedup, document::Format::ratio))
+                                  : document::Cell{document::Absent{analysis::not_reliable}});
+      row.push_back(cell_or_absent(number_of(level.processor_speedup, document::Format::ratio)));
       row.push_back(
           level.peak_bytes
               ? document::Cell{document::Number{.value = *level.peak_bytes, .format = document::Format::bytes}}
@@ -59,9 +63,9 @@ document::Section everything(const Grid& grid) {
       table.rows.push_back(std::move(row));
     }
   table.note = fmt::format(
-      "Times with the 99% interval of their restarts, speedup over {} with that of the interleaved comparison. Memory "
-      "is "
-      "that of a level alone; where it was not measured, it is foreseen from the other points.",
+      "Times with the 99% interval of their restarts, speedup over {} with that of the interleaved comparison. ?: not "
+      "reliable, since other programs had the processors; what the speedup is by processor time stands beside it. "
+      "Memory is that of a level alone; where it was not measured, it is foreseen from the other points.",
       grid.reference);
   return {.id = "points", .title = "Points", .items = {table}};
 }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "analysis/crossing.hpp"
+#include "analysis/reliability.hpp"
 #include "common/text.hpp"
 #include "report/format.hpp"
 #include "report/sweep_meters.hpp"
@@ -41,7 +42,7 @@ std::string outcome_of(const Grid& grid, const GridCell& cell, const std::string
     words.push_back("inconclusive against " + grid.reference);
   const bool possible = std::find(cell.best.begin(), cell.best.end(), name) != cell.best.end();
   if (possible) words.push_back(cell.best.size() == 1 ? "the fastest" : "may be the fastest");
-  if (!cell.reliable) words = {"not reliable"};
+  if (!cell.reliable) words = {analysis::not_reliable};
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -99,9 +100,8 @@ std::vector<Quantity> quantities_of(const Grid& grid) {
                  .scale = {.title = "time of an iteration", .logarithmic = true, .format = document::Format::seconds},
                  .middle = std::nullopt,
                  .note = "",
-                 .field = [](const GridCell&, const std::string&, const CellLevel& level) {
-                   return document::SurfaceField{.number =
-                                                     number_of(level.iteration_ms, document::Format::seconds, 1e-3)};
+                 .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
+                   return document::SurfaceField{.number = iteration_time_of(cell, level)};
                  }});
   all.push_back(
       {.name = "throughput",
@@ -146,8 +146,9 @@ document::Layer layer_of(const Grid& grid, const SweepLayout& layout, const std:
       document::SurfaceField field{.outcome = cell ? "no such level here" : "not reached"};
       if (level) {
         field = quantity.field(*cell, name, *level);
+        if (field.number.mark == kNotReliableMark) field = {.number = {.format = field.number.format}};
         const bool without = level->state == "measured" && !std::isfinite(field.number.value);
-        if (!without) field.outcome = outcome_of(grid, *cell, name, *level);
+        if (!without || !cell->reliable) field.outcome = outcome_of(grid, *cell, name, *level);
         if (without && field.outcome.empty()) field.outcome = "not known";
       }
       layer.fields.back().push_back(std::move(field));
@@ -165,7 +166,7 @@ bool has_number(const document::Surface& surface) {
 }
 
 std::string why_empty(const GridCell& cell) {
-  if (!cell.reliable) return "not reliable";
+  if (!cell.reliable) return analysis::not_reliable;
   std::set<std::string> states;
   for (const auto& [name, level] : cell.levels) states.insert(level.state);
   return states.size() == 1 ? spaced(*states.begin()) : "no level";
@@ -233,7 +234,7 @@ document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
     document::Figure figure;
     figure.id = fmt::format("times{}", section.items.size() + 1);
     figure.title = fmt::format("Against {}{}", axis->name, words.empty() ? words : " (" + words + ")");
-    figure.note = "Bands are 99% intervals of the restarts.";
+    figure.note = "Bands are 99% intervals of the restarts. Points that are not reliable are left out.";
     figure.choices = layout.choices_of(map);
     for (std::size_t r = 0; r < layout.row_count(); ++r) {
       document::Panel panel;
@@ -247,7 +248,7 @@ document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
         for (std::size_t c = 0; c < axis->values.size(); ++c) {
           const auto* cell = layout.cell_at(map, r, c);
           const auto* level = level_in(cell, name);
-          if (!level || !std::isfinite(level->iteration_ms.value)) continue;
+          if (!level || !cell->reliable || !std::isfinite(level->iteration_ms.value)) continue;
           const auto time = sample_time_of(*cell, *level);
           line.x.push_back(numbers ? *strata::number<double>(axis->values[c]) : static_cast<double>(c));
           line.y.push_back(time.value);

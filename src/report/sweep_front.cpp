@@ -70,7 +70,7 @@ SameWork::SameWork(const analysis::Grid& grid, const SweepLayout& layout) : grid
     group.at = cell.at;
     for (const auto& name : grid.levels)
       if (const auto* level = level_in(&cell, name);
-          level && std::isfinite(level->iteration_ms.value) && level->peak_bytes)
+          level && cell.reliable && std::isfinite(level->iteration_ms.value) && level->peak_bytes)
         group.places.push_back({.level = name,
                                 .cell = &cell,
                                 .sample_s = sample_time_of(cell, *level).value,

@@ -103,7 +103,13 @@ document::Number count_of(std::size_t value) {
 std::string sweep_summary(const Grid& grid) {
   const auto decided = static_cast<std::size_t>(
       std::count_if(grid.cells.begin(), grid.cells.end(), [](const auto& cell) { return !cell.best.empty(); }));
-  if (decided == 0) return "No point has a result that can be told.";
+  const auto in_vain =
+      std::count_if(grid.cells.begin(), grid.cells.end(), [](const auto& cell) { return !cell.reliable; });
+  const auto unreliable = fmt::format(
+      "Not reliable at {} of {} points: other programs had the processors; sweep on an "
+      "idle machine.",
+      in_vain, grid.cells.size());
+  if (decided == 0) return in_vain > 0 ? unreliable : "No point has a result that can be told.";
   const auto standings = analysis::standings_of(grid);
   const auto stretches = analysis::stretches_of(grid);
   std::vector<std::string> sentences;
@@ -121,7 +127,7 @@ std::string sweep_summary(const Grid& grid) {
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
     text += (text.empty() ? "" : " ") + sentence + ".";
   }
-  return text;
+  return in_vain > 0 ? text + " " + unreliable : text;
 }
 
 std::string sweep_error_rates() {

@@ -12,14 +12,27 @@ document::Number number_of(const stats::Interval& interval, document::Format for
   return number;
 }
 
+namespace {
+
+document::Number marked(const analysis::GridCell& cell, document::Number number) {
+  if (!cell.reliable) number.mark = kNotReliableMark;
+  return number;
+}
+
+}  // namespace
+
+document::Number iteration_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
+  return marked(cell, number_of(level.iteration_ms, document::Format::seconds, 1e-3));
+}
+
 document::Number sample_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
-  return number_of(level.iteration_ms, document::Format::seconds, 1e-3 / cell.batch);
+  return marked(cell, number_of(level.iteration_ms, document::Format::seconds, 1e-3 / cell.batch));
 }
 
 document::Number throughput_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
   const auto& ms = level.iteration_ms;
-  return number_of({1e3 * cell.batch / ms.value, 1e3 * cell.batch / ms.high, 1e3 * cell.batch / ms.low},
-                   document::Format::digits);
+  return marked(cell, number_of({1e3 * cell.batch / ms.value, 1e3 * cell.batch / ms.high, 1e3 * cell.batch / ms.low},
+                                document::Format::digits));
 }
 
 const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name) {

@@ -12,7 +12,11 @@ namespace strata::report {
 // A value with its interval, if both ends are known.
 document::Number number_of(const stats::Interval& interval, document::Format format, double factor = 1);
 
+// Behind a time of a point that is not reliable; no figure has such a number.
+inline constexpr const char* kNotReliableMark = "?";
+
 // In seconds.
+document::Number iteration_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level);
 document::Number sample_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level);
 
 // Samples a second.

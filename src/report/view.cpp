@@ -206,7 +206,7 @@ Json CaseView::row_json(const store::Row& row) {
            {"deep", at(row.info, "deep")},
            {"tuning", at(row.info, "tuning")},
            {"tuned", nullptr},
-           {"clients", clients_json(at(row.info, "clients"), batch(), numbers_.sigma())},
+           {"clients", clients_json(at(row.info, "clients"), batch(), numbers_.sigma(), numbers_.reliable())},
            {"facts", at(row.info, "facts")},
            {"lines", at(row.info, "lines")},
            {"shipped", shipped(row)},
@@ -351,11 +351,7 @@ Json CaseView::trust() const {
 void CaseView::add_load(Json& trust) const {
   const auto load = measure::load_of(case_);
   const auto& room = numbers_.room();
-  const auto percent = [](std::optional<double> share) { return share ? Json(*share * 100) : Json(); };
-  trust["others_begin_percent"] = percent(load.begin);
-  trust["others_percent"] = load.during ? percent(load.during->others) : Json();
-  trust["host_percent"] = load.during ? percent(load.during->steal) : Json();
-  trust["other_run"] = load.other_run ? Json(*load.other_run) : Json();
+  trust.update(load_json(case_));
   trust["reliable"] = numbers_.reliable();
   // With every core taken one thread is no better off.
   trust["one_thread_fits"] =

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <functional>
 
+#include "analysis/find_batch.hpp"
+#include "unit/made_run.hpp"
+
 namespace strata::analysis {
 namespace {
 
@@ -97,6 +100,27 @@ TEST(the_search_for_a_batch, takes_the_rules_by_name_and_no_other) {
   EXPECT_DOUBLE_EQ(parse_batch_rule("p99=1.5s")->limit_ms, 1500);
   for (const char* text : {"", "speed", "p99", "p99=", "p99=20", "p99=-1ms", "p99=20ms,memory"})
     EXPECT_FALSE(parse_batch_rule(text)) << text;
+}
+
+// A batch that was measured beside others, and looks the better for it, is none to be found.
+TEST(the_best_batch, comes_from_points_that_are_reliable_and_says_which_are_not) {
+  auto run = report::run_with(0.01);
+  auto eight = report::run_with(0.9).cases.front();
+  eight.question.batch = 8;
+  eight.key = "m8";
+  run.cases.push_back(eight);
+  const auto grid = grid_of(run);
+  const auto answers = find_batches(run, grid, {.kind = BatchRule::Kind::throughput});
+  ASSERT_EQ(answers.size(), 2u);
+  for (const auto& answer : answers) {
+    EXPECT_EQ(answer.batch, 1) << answer.level;
+    EXPECT_EQ(answer.unreliable, std::vector<std::int64_t>{8});
+    EXPECT_EQ(answer.alike, std::vector<std::int64_t>{1});
+  }
+  for (const auto& answer : find_batches(run, grid, {.kind = BatchRule::Kind::memory})) EXPECT_EQ(answer.batch, 8);
+  run.cases.erase(run.cases.begin());
+  for (const auto& answer : find_batches(run, grid_of(run), {.kind = BatchRule::Kind::throughput}))
+    EXPECT_FALSE(answer.batch);
 }
 
 }  // namespace

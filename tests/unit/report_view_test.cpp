@@ -41,6 +41,21 @@ TEST(report_view, recommends_nothing_where_others_had_the_cores_although_all_blo
   for (const auto& level : list(one, "rows")) EXPECT_NE(text(level, "ratio.verdict"), "faster");
 }
 
+TEST(report_view, gives_processor_time_as_a_second_answer_where_wall_time_says_nothing) {
+  auto run = run_with(0.5, 1.0);
+  for (auto& level : run.cases[0].rows)
+    for (auto& block : level.blocks)  // what wall time says is the load's
+      block.cpu_ns = (level.level == "eager" ? 12 : 3) * 5'000'000 + 1000 * block.round;
+  const auto one = case_of(run);
+  EXPECT_THAT(text(one, "headline.sentence"),
+              HasSubstr("; by processor time static is 3.93 to 4.07 times as fast as eager; measure "));
+  EXPECT_THAT(text(one, "headline.sentence"), Not(HasSubstr("Move to")));
+  EXPECT_NEAR(number(one["rows"][1], "ratio.by_processor_time.value").value_or(0), 4, 0.01);
+  for (auto& level : run.cases[0].rows) level.blocks.front().cpu_ns.reset();
+  EXPECT_THAT(text(case_of(run), "headline.sentence"), Not(HasSubstr("processor time"))) << "not known of every block";
+  EXPECT_TRUE(at(case_of(run_with(0.01))["rows"][1], "ratio.by_processor_time").is_null());
+}
+
 TEST(report_view, advises_one_thread_where_a_core_is_left) {
   const auto one = case_of(run_with(0.45, 0.5));
   EXPECT_EQ(text(one, "headline.verdict"), "not_reliable");

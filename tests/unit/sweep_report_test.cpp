@@ -141,6 +141,36 @@ TEST(SweepFigures, point_that_was_not_reached_says_so) {
   EXPECT_EQ(std::get<document::Surface>(surfaces.items[0]).layers[0].fields[0][0].outcome, "not reached");
 }
 
+TEST(SweepReport, a_point_that_is_not_reliable_has_no_rank_no_colour_and_no_place_in_figures) {
+  auto grid = example_grid();
+  for (auto& cell : grid.cells) {
+    cell.reliable = false;
+    cell.best.clear();
+    cell.comparisons.clear();
+    for (auto& [name, level] : cell.levels) level.speedup = {};
+  }
+  EXPECT_THAT(sweep_summary(grid), ::testing::StartsWith("Not reliable at 12 of 12 points: other programs had the "));
+  const SweepLayout layout(grid);
+  for (const auto& map : sweep_winners(grid, layout)) {
+    EXPECT_THAT(map.scale.categories, IsEmpty());
+    for (const auto& row : map.labels)
+      for (const auto& label : row) EXPECT_EQ(label, "not reliable");
+  }
+  for (const auto& item : sweep_lines(grid, layout).items)
+    for (const auto& panel : std::get<document::Figure>(item).panels) EXPECT_THAT(panel.lines, IsEmpty());
+  for (const auto& item : sweep_surfaces(grid, layout).items) {
+    const auto& surface = std::get<document::Surface>(item);
+    if (surface.choices.front().option.find("memory") != std::string::npos) continue;  // which nobody takes away
+    for (const auto& layer : surface.layers)
+      for (const auto& row : layer.fields)
+        for (const auto& field : row) {
+          EXPECT_TRUE(std::isnan(field.number.value)) << surface.title;
+          EXPECT_TRUE(field.outcome == "not reliable" || field.outcome == "out of memory") << field.outcome;
+        }
+  }
+  EXPECT_THAT(sweep_time_and_memory(grid, layout).items, IsEmpty());
+}
+
 TEST(SweepFront, has_the_points_that_no_other_of_the_same_work_beats_in_both_time_and_memory) {
   const auto grid = example_grid();
   const auto section = sweep_time_and_memory(grid, SweepLayout(grid));

@@ -3,11 +3,16 @@
 
 #include <string_view>
 
+#include "analysis/reliability.hpp"
 #include "report/sections/cells.hpp"
 #include "report/sections/sections.hpp"
 
 namespace strata::report {
 namespace {
+
+bool is_reliable(const Json& row) {
+  return at(row, "clients.reliable") != false;
+}
 
 document::Cell p99_cell(const Json& point) {
   auto cell = time_cell(point, "latency_ms.p99.value");
@@ -25,23 +30,31 @@ document::Table clients_table(const Json& one_case) {
                    {.id = "p50", .title = "p50"},
                    {.id = "p90", .title = "p90"},
                    {.id = "p99", .title = "p99"},
+                   {.id = "cpu", .title = "processor time"},
                    {.id = "memory", .title = "memory"},
                    {.id = "pss", .title = "PSS"}};
   for (const Json* row : sorted_rows(one_case))
     for (const auto& point : list(*row, "clients.points")) {
       std::vector<document::Cell> cells{level_name(*row),
                                         clients_name(number(point, "clients").value_or(1), text(point, "as"))};
-      if (is_measured(point))
-        cells.insert(cells.end(), {estimate_cell(at(point, "inputs_per_s"), document::Format::digits),
-                                   time_cell(point, "latency_ms.p50.value"), time_cell(point, "latency_ms.p90.value"),
-                                   p99_cell(point), value_cell(point, "memory.private_bytes", document::Format::bytes),
-                                   value_cell(point, "memory.pss_bytes", document::Format::bytes)});
-      else
-        cells.insert(cells.end(), 6, absent_for(text(point, "state"), text(point, "reason")));
+      if (!is_measured(point)) {
+        cells.insert(cells.end(), 7, absent_for(text(point, "state"), text(point, "reason")));
+      } else {
+        if (is_reliable(*row))
+          cells.insert(cells.end(), {estimate_cell(at(point, "inputs_per_s"), document::Format::digits),
+                                     time_cell(point, "latency_ms.p50.value"), time_cell(point, "latency_ms.p90.value"),
+                                     p99_cell(point)});
+        else
+          cells.insert(cells.end(), 4, document::Absent{analysis::not_reliable});
+        cells.insert(cells.end(),
+                     {time_cell(point, "cpu_ms"), value_cell(point, "memory.private_bytes", document::Format::bytes),
+                      value_cell(point, "memory.pss_bytes", document::Format::bytes)});
+      }
       table.rows.push_back(std::move(cells));
     }
   table.note =
-      "Each client sends its next request when its last one is answered. Memory is private, summed over processes. ?: "
+      "Each client sends its next request when its last one is answered. Processor time is that of one request. Memory "
+      "is private, summed over processes. ?: "
       "too few requests to bound the p99.";
   return table;
 }
@@ -53,7 +66,7 @@ document::Line line_of_clients(const Json& row, std::string_view as) {
       .name = level + (processes ? ", processes" : ""), .group = level, .dashed = processes, .shows_labels = true};
   for (const auto& point : list(row, "clients.points")) {
     const auto rate = number(point, "inputs_per_s.value"), p99 = number(point, "latency_ms.p99.value");
-    if (!is_measured(point) || text(point, "as") != as || !rate || !p99) continue;
+    if (!is_measured(point) || !is_reliable(row) || text(point, "as") != as || !rate || !p99) continue;
     line.x.push_back(*rate);
     line.y.push_back(kSecondsPerMs * *p99);
     line.labels.push_back(text(point, "clients"));
