@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "analysis/learning.hpp"
+#include "analysis/reliability.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
@@ -17,6 +18,7 @@
 #include "report/training_init.hpp"
 #include "report/training_layers.hpp"
 #include "report/training_rule.hpp"
+#include "report/training_summary.hpp"
 #include "report/training_verdict.hpp"
 
 namespace strata::report {
@@ -39,9 +41,16 @@ std::optional<Spread> scaled(std::optional<Spread> spread, double factor) {
   return spread;
 }
 
-document::Table result_table(const std::vector<Level>& levels, const store::Case& run_case) {
+// Of a level over the reference, by its steps or by processor time.
+Cell speedup_cell(const Level& level, const Level* reference, const std::string& by = "step_time") {
+  if (!reference) return Absent{};
+  return spread_cell(analysis::speedup(level.learning, reference->learning, by), Format::ratio);
+}
+
+document::Table result_table(const std::vector<Level>& levels, const store::Case& run_case, bool reliable) {
   document::Table table{.id = "result", .title = "Result"};
   table.columns = {{.id = "level", .title = "level", .align = document::Align::left},
+                   {.id = "epochs", .title = "epochs"},
                    {.id = "test_accuracy", .title = "best accuracy"},
                    {.id = "at_epoch", .title = "at epoch"},
                    {.id = "last_accuracy", .title = "last accuracy"},
@@ -58,25 +67,32 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
     const auto why = level.measured() ? std::string() : level.state;
     const auto best = level.learning.best("test_accuracy");
     const auto& learning = level.learning;
+    const bool told = reliable || !level.measured();
     const auto peak = why.empty() ? number(row.memory, "peak_private_bytes") : std::nullopt;
     table.rows.push_back(
-        {row.name(), spread_cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
+        {row.name(),
+         why.empty() ? Cell{Number{.value = static_cast<double>(learning.epochs()), .format = Format::count}}
+                     : Cell{Absent{}},
+         spread_cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
          spread_cell(best ? std::optional(best->epoch) : std::nullopt, Format::digits),
          spread_cell(learning.last("test_accuracy"), Format::percent),
          spread_cell(learning.last("test_loss"), Format::digits),
          spread_cell(scaled(learning.mean_of_all("step_time"), 1e-3), Format::seconds),
-         reference ? spread_cell(analysis::speedup(learning, reference->learning), Format::ratio) : Cell{Absent{}},
+         told || &level == reference ? speedup_cell(level, reference) : Cell{Absent{analysis::not_reliable}},
          spread_cell(learning.mean_of_all("samples_per_s"), Format::count),
          spread_cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
          spread_cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
          peak ? Cell{Number{.value = *peak, .format = Format::bytes}} : Cell{Absent{}}});
+    if (!reliable) table.rows.back().push_back(speedup_cell(level, reference, analysis::by_processor_time));
   }
+  if (!reliable) table.columns.push_back({.id = "processor_speedup", .title = "speedup by processor time"});
   table.note = fmt::format(
       "Means over repeats, with the least and the most of them. Speedup: the ratio of mean steps of one repeat, whose "
       "levels took turns, over {}. An epoch is its steps and what they waited for images; scoring is not in it. "
       "Processors used: processor time over time, of the threads asked for; a thread that spins while it waits counts. "
       "Memory is that of a level alone.",
       run_case.reference_level);
+  if (!reliable) table.note += " Times are not reliable: other programs had the processors.";
   return table;
 }
 
@@ -213,39 +229,6 @@ document::Section proof(const std::vector<Level>& levels) {
   return {.id = "proof", .title = "Proof", .items = {table}};
 }
 
-std::string range_in_words(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (*high - *low < 5e-5) return fmt::format("{:.2f}%", 100 * *low);
-  return fmt::format("{:.2f}% to {:.2f}%", 100 * *low, 100 * *high);
-}
-
-std::string summary(const std::vector<Level>& levels, const store::Case& run_case) {
-  std::vector<double> accuracies;
-  const Level* reference = reference_of(levels, run_case);
-  std::optional<Spread> best;
-  std::string fastest;
-  for (const auto& level : levels) {
-    if (!level.measured()) continue;
-    if (const auto last = level.learning.last("test_accuracy")) accuracies.push_back(last->mean);
-    const auto ratio = reference ? analysis::speedup(level.learning, reference->learning) : std::nullopt;
-    if (ratio && (!best || ratio->mean > best->mean)) {
-      best = ratio;
-      fastest = level.row->name();
-    }
-  }
-  if (accuracies.empty()) return "No level has an epoch behind it.";
-  const auto& training = *run_case.question.recipe->training;
-  auto text = fmt::format("After {} epoch{} on {} {} at {} of test images found", training.epochs,
-                          training.epochs == 1 ? "" : "s", run_case.question.data,
-                          accuracies.size() == 1 ? "the level ends" : "the levels end", range_in_words(accuracies));
-  if (best && reference && fastest != run_case.reference_level)
-    text += fmt::format(
-        "; {} took its steps {:.2f} times as fast as {}{}", fastest, best->mean, run_case.reference_level,
-        best->count > 1 ? fmt::format(" ({:.2f} to {:.2f} in {} repeats)", best->low, best->high, best->count)
-                        : std::string());
-  return text + ".";
-}
-
 // When each level found so many of the test images.
 document::Table time_to_accuracy(const std::vector<Level>& levels, double target) {
   document::Table table{.id = "time_to_accuracy", .title = fmt::format("Time to {:g}% of test images", 100 * target)};
@@ -276,13 +259,19 @@ std::optional<std::pair<Learner, std::vector<Learner>>> learners_of(const std::v
   return std::pair(Learner{reference->row->name(), &reference->learning}, std::move(others));
 }
 
+// Whether a repeat came to its end: what levels learned in fewer epochs than were asked for decides nothing.
+bool is_judged(const std::vector<Level>& levels, const store::Case& run_case) {
+  return run_case.finished || epochs_done(levels) >= run_case.question.recipe->training->epochs;
+}
+
 Margins margins_of(const store::Run& run) {
   return {number(run.settings, "margin").value_or(Margins().accuracy),
           number(run.settings, "loss_margin").value_or(Margins().loss)};
 }
 
 document::Section result_section(const std::vector<Level>& levels, const store::Case& run_case, const store::Run& run) {
-  document::Section result{.id = "result", .title = "Result", .items = {result_table(levels, run_case)}};
+  document::Section result{
+      .id = "result", .title = "Result", .items = {result_table(levels, run_case, is_reliable(levels, run_case, run))}};
   for (const auto& level : levels)
     if (const int diverged = level.learning.diverged(); diverged > 0)
       result.items.push_back(
@@ -300,16 +289,18 @@ document::Section result_section(const std::vector<Level>& levels, const store::
 std::vector<document::Section> sections_of(const std::vector<Level>& levels, const store::Case& run_case,
                                            const store::Run& run) {
   std::vector<document::Section> sections{result_section(levels, run_case, run)};
-  if (const auto compared = learners_of(levels, run_case))
+  const bool ended = is_judged(levels, run_case);
+  if (const auto compared = learners_of(levels, run_case); compared && ended)
     if (auto section = verdicts(compared->first, compared->second, margins_of(run),
                                 number(run_case.trust, "test_images").value_or(0));
         !section.items.empty())
       sections.push_back(std::move(section));
   if (const auto target = number(run.settings, "target"); target && text(run.settings, "rule") == "mlperf")
-    if (const auto compared = learners_of(levels, run_case))
+    if (const auto compared = learners_of(levels, run_case); compared && ended)
       sections.push_back(mlperf_rule(compared->first, compared->second, *target));
   for (auto& section : {curves(levels), phases(levels)}) sections.push_back(section);
-  if (auto cycle = life_cycle(levels, run_case); !cycle.items.empty()) sections.push_back(std::move(cycle));
+  if (auto cycle = life_cycle(levels, run_case, is_reliable(levels, run_case, run)); !cycle.items.empty())
+    sections.push_back(std::move(cycle));
   if (auto layers = layers_section(levels, *run_case.question.recipe)) sections.push_back(std::move(*layers));
   sections.push_back(proof(levels));
   return sections;
@@ -317,8 +308,8 @@ std::vector<document::Section> sections_of(const std::vector<Level>& levels, con
 
 std::string summary_of(const SchemeTraining& training, const store::Run& run) {
   const auto& request = *training.run_case;
-  auto text = summary(training.levels, request);
-  if (const auto compared = learners_of(training.levels, request))
+  auto text = training_summary(training.levels, request, run);
+  if (const auto compared = learners_of(training.levels, request); compared && is_judged(training.levels, request))
     text += verdict_words(compared->first, compared->second, margins_of(run),
                           number(request.trust, "test_images").value_or(0));
   return text;
@@ -379,6 +370,9 @@ Result<document::Document> training_document(const store::Run& run, const store:
     out.summary = "S" + scaled.substr(1) + ". " + out.summary;  // what is a part of a training says so first
     out.facts.push_back({"scale", scaled});
   }
+  const auto cut = std::find_if(trainings.begin(), trainings.end(),
+                                [](const SchemeTraining& training) { return !training.run_case->finished; });
+  if (cut != trainings.end()) out.summary = cut_off_words(cut->levels, *cut->run_case, run) + out.summary;
   if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   return out;

@@ -119,13 +119,13 @@ document::Table behind_table(const std::vector<TrainedLevel>& levels, const Trai
 
 }  // namespace
 
-document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
+document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& run_case, bool reliable) {
   document::Section section{.id = "life_cycle", .title = "From code to test"};
   auto table = cycle_table(levels);
   if (table.rows.empty()) return section;
   section.items.push_back(std::move(table));
   const auto* reference = reference_of(levels, run_case);
-  if (reference && reference->measured() && levels.size() > 1)
+  if (reliable && reference && reference->measured() && levels.size() > 1)
     if (auto behind = behind_table(levels, *reference); !behind.rows.empty())
       section.items.push_back(std::move(behind));
   return section;

@@ -11,6 +11,7 @@ namespace strata::report {
 
 // A table by level, and one of how far the reference is behind the best in each time. Measured levels alone; nothing in
 // it where there is none.
-document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& run_case);
+document::Section life_cycle(const std::vector<TrainedLevel>& levels, const store::Case& run_case,
+                             bool reliable = true);
 
 }  // namespace strata::report

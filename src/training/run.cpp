@@ -152,15 +152,24 @@ Result<void> CaseTraining::train() {
   load.begin = probe::other_load(std::chrono::milliseconds(300));
   load.other_run = mark.other();
   probe::LoadMeter meter;
-  for (const int repeat : repeats_)
+  std::vector<probe::Load> loads;  // of each repeat; kept as it goes, so that a killed run has it
+  const auto keep_load = [&]() -> Result<void> {
+    load.restarts.clear();
+    add_restarts(load, loads);
+    point_.record.trust["load"] = measure::to_json(load);
+    return point_.sink.of_case(point_.record);
+  };
+  STRATA_TRY(keep_load());
+  for (const int repeat : repeats_) {
     for (const auto& group : groups()) {
       if (interrupted()) break;
       STRATA_TRY(run_repeat(repeat, group));
     }
-  if (const auto during = meter.lap()) load.during = *during;
-  point_.record.trust["load"] = measure::to_json(load);
+    if (const auto during = meter.lap()) loads.push_back(*during);
+    STRATA_TRY(keep_load());
+  }
   if (load.busy()) STRATA_TRY(point_.sink.warning(measure::warnings::busy(point_.record.id, load)));
-  return point_.sink.of_case(point_.record);
+  return {};
 }
 
 void CaseTraining::leave(Seat& seat, const Failure& why) {
