@@ -9,7 +9,7 @@ namespace {
 Error of_failure(const level::Level& level, const worker::Failure& failure) {
   const bool lacking = failure.state == State::unavailable || failure.state == State::unsupported;
   auto what = fmt::format("level {} is {} here: {}", level.name(), to_string(failure.state), failure.what);
-  if (!lacking)
+  if (!lacking && failure.state != State::unproven)
     what = fmt::format("level {}: its artefact could not be made: {}{}{}", level.name(), failure.what,
                        failure.log_tail.empty() ? "" : "\n", failure.log_tail);
   return {what, failure.hint, lacking ? Exit::environment : Exit::failed};

@@ -180,7 +180,8 @@ void add_compare_options(CLI::App& verb, CompareArguments& a) {
   add_place_options(verb, a);
   verb.get_option("--deep")->excludes(verb.get_option("--dynamic"));
   verb.footer(
-      "Exit codes: 0 measured; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was "
+      "Exit codes: 0 measured; 1 a level failed, crashed, timed out, was unequal or unproven; 2 wrong usage, nothing "
+      "was "
       "measured; 3 the environment lacks what was required: a level that --levels names cannot run here (one of the "
       "default set that cannot is only listed: 0); 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, what was measured "
       "is stored (./strata resume RUN continues); 141 the reader of the output went away.");

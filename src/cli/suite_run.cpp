@@ -172,7 +172,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   }
   if (*code == static_cast<int>(Exit::ok)) return {"done", "", 0};
   if (*code == static_cast<int>(Exit::environment)) return {"done", "a level that was named cannot run here", *code};
-  return {"failed", "a level failed, crashed, timed out or was unequal", 1};
+  return {"failed", "a level failed, crashed, timed out, was unequal or unproven", 1};
 }
 
 Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quiet) {

@@ -137,7 +137,8 @@ void add_train_options(CLI::App& verb, TrainArguments& a) {
   add_running(verb, a);
   add_cluster_options(verb, a.common.cluster, "repeats");
   verb.footer(
-      "Exit codes: 0 trained; 1 a level failed, crashed, timed out or was unequal; 2 wrong usage, nothing was trained; "
+      "Exit codes: 0 trained; 1 a level failed, crashed, timed out, was unequal or unproven; 2 wrong usage, nothing "
+      "was trained; "
       "3 the environment lacks what was required; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, complete epochs "
       "are "
       "stored (./strata resume RUN continues); 141 the reader of the output went away.");

@@ -6,15 +6,16 @@
 
 namespace strata {
 namespace {
-constexpr std::array<std::pair<State, std::string_view>, 9> kNames{{{State::measured, "measured"},
-                                                                    {State::unavailable, "unavailable"},
-                                                                    {State::unsupported, "unsupported"},
-                                                                    {State::unequal, "unequal"},
-                                                                    {State::mistrusted, "mistrusted"},
-                                                                    {State::out_of_memory, "out_of_memory"},
-                                                                    {State::timeout, "timeout"},
-                                                                    {State::crashed, "crashed"},
-                                                                    {State::failed, "failed"}}};
+constexpr std::array<std::pair<State, std::string_view>, 10> kNames{{{State::measured, "measured"},
+                                                                     {State::unavailable, "unavailable"},
+                                                                     {State::unsupported, "unsupported"},
+                                                                     {State::unequal, "unequal"},
+                                                                     {State::unproven, "unproven"},
+                                                                     {State::mistrusted, "mistrusted"},
+                                                                     {State::out_of_memory, "out_of_memory"},
+                                                                     {State::timeout, "timeout"},
+                                                                     {State::crashed, "crashed"},
+                                                                     {State::failed, "failed"}}};
 }  // namespace
 
 std::string_view to_string(State state) {

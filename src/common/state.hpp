@@ -7,7 +7,18 @@
 
 namespace strata {
 
-enum class State { measured, unavailable, unsupported, unequal, mistrusted, out_of_memory, timeout, crashed, failed };
+enum class State {
+  measured,
+  unavailable,
+  unsupported,
+  unequal,
+  unproven,  // its proof could not have failed: a broken reference, a network that is random or keeps a state
+  mistrusted,
+  out_of_memory,
+  timeout,
+  crashed,
+  failed
+};
 
 std::string_view to_string(State state);
 std::optional<State> state_from(std::string_view name);  // nullopt: no such state

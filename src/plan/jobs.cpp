@@ -70,6 +70,22 @@ Result<level::Level> variant_of(const level::Found& installed, const std::string
               "`strata list levels` describes them", Exit::usage);
 }
 
+// What the capture found in the network's answers: no level's could be proven. One whose answers follow the calls
+// before is no other level's than that of the module itself.
+std::optional<Failure> why_unproven(const level::Level& level, const nlohmann::json& info) {
+  const auto why = outside::text_or(info, "unproven");
+  if (why.empty() || level.harness) return std::nullopt;
+  if (!outside::flag_or(info, "keeps_state", false))
+    return Failure{.state = State::unproven,
+                   .what = why,
+                   .hint = "let the network answer one input in one way, by values that do not lie on a threshold"};
+  return Failure{.state = level.id == "eager" ? State::unproven : State::unsupported,
+                 .what = why,
+                 .hint =
+                     "let forward() begin from the same state in every call, or take the state as an input and "
+                     "return it"};
+}
+
 // An interpreter that was asked.
 Interpreter interpreter_of(const Environment& environment, const Installation& place) {
   return {.python = environment.python,
@@ -148,6 +164,7 @@ std::optional<Failure> cannot_run(const level::Level& level, const Bundle& bundl
     return Failure{.state = State::unsupported,
                    .what = fmt::format("model {} is not hand-written here", model),
                    .hint = fmt::format("it has: {}", fmt::join(level.models, ", "))};
+  if (auto why = why_unproven(level, bundle.info)) return why;
   if (level.variant == level::kHugePages)
     if (const auto why = probe::why_no_huge_pages(probe::huge_pages()))
       return Failure{.state = State::unavailable, .what = why->what, .hint = why->hint};

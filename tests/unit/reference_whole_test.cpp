@@ -56,6 +56,8 @@ TEST(ReferenceWhole, is_refused_with_an_envelope_that_would_let_everything_pass)
   bundle.draw();
   bundle.write();
   expect_refused(bundle, "eager's own runs are off the reference by");
+  add_to_description(bundle, {{"unproven", "the answer jumps at gt at net.py:9"}});
+  EXPECT_TRUE(Reference::open(bundle.path)) << "the rows say why";
 }
 
 }  // namespace
