@@ -8,9 +8,11 @@
 
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
+#include "common/places.hpp"
 #include "measure/train.hpp"
 #include "probe/huge_pages.hpp"
 #include "probe/memory.hpp"
+#include "proof/special_values.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::measure {
@@ -222,6 +224,17 @@ bool prove_loaded(Participant& participant, Session& session, const Judge& judge
 
 }  // namespace
 
+// How the level answers inputs that hold a NaN or an infinity. What it raises on them is no fault.
+void ask_specials(Participant& participant, Session& session) {
+  const auto& folder = participant.job.bundle->folder;
+  const auto answers = proof::special_answers(folder);
+  if (!there_is(answers)) return;
+  const auto expected = SafeTensors::map(answers);
+  if (!expected || !session.inputs(proof::special_inputs(folder), 2)) return;
+  if (const auto actual = session.prove({0, 1}))
+    participant.evidence.specials = proof::lost_specials(*expected, *actual);
+}
+
 void run_alone(Participant& participant, const Judge& judge, const Progress& progress) {
   progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
   auto opened = start_and_watch(participant);
@@ -231,6 +244,7 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
   if (!participant.job.level.harness) note_libraries(participant, session);
   if (!participant.job.level.harness && !judge.training)
     if (auto facts = session.report(); facts && facts->is_object()) participant.row.info["facts"] = std::move(*facts);
+  if (!participant.job.level.harness && !judge.training && !judge.strict) ask_specials(participant, session);
   session.end();
 }
 

@@ -90,4 +90,10 @@ inline store::Warning damaged_state(const std::string& level, int repeat, int fi
           .advice = "check the disk; what is lost is trained again"};
 }
 
+inline store::Warning drops_specials(const std::string& level, const std::string& what) {
+  return {.id = "W011",
+          .what = fmt::format("{} {}", level, what),
+          .advice = "check inputs before they reach it, where they may hold any"};
+}
+
 }  // namespace strata::measure::warnings

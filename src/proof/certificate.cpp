@@ -292,6 +292,19 @@ void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) 
   lines.add(line);
 }
 
+// Decides nothing: no input that is proven or timed holds one.
+void add_specials(Lines& lines, const Evidence& evidence) {
+  if (!evidence.specials) return;
+  const bool kept = evidence.specials->empty();
+  lines.add({.check = "NaN and infinity in an input",
+             .how = "observed",
+             .result = kept ? "pass" : "fail",
+             .value = kept ? "no numbers where eager gives none" : "",
+             .bound = "",
+             .detail = *evidence.specials,
+             .about_level = false});
+}
+
 void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence) {
   add_setting(lines, evidence, question.threads, "threads", "threads");
   add_setting(lines, evidence, name_of(question.precision), "precision", "precision");
@@ -411,6 +424,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_new_inputs(lines, evidence);
   add_conduct(lines, evidence);
   add_references(lines, evidence);
+  add_specials(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
   Certificate out;
   out.kind = lines.kind();

@@ -27,11 +27,12 @@ struct Evidence {
   int blocks_of_new_inputs = 0, blocks_of_old_inputs = 0;  // as the level says; of this process, not of a resumed run's
   nlohmann::json hello, load;                              // the worker's answers
   std::map<std::string, std::map<std::string, std::string>> read_back;  // set -> tensor -> SHA-256, from read_weights
-  double own_spread = 0;               // of a level that is not deterministic, in relative error
-  std::optional<double> iteration_ms;  // measured median, and the least time that the machine's limits allow:
-  std::optional<double> limit_ms;      // an iteration far below it did not do the work
-  std::string limit_note;              // why there is no limit_ms
-  std::optional<double> flops;         // of the network, and the operations that are not in them
+  std::optional<std::string> specials;  // of a NaN and an infinity in an input (special_values.hpp); nullopt: not asked
+  double own_spread = 0;                // of a level that is not deterministic, in relative error
+  std::optional<double> iteration_ms;   // measured median, and the least time that the machine's limits allow:
+  std::optional<double> limit_ms;       // an iteration far below it did not do the work
+  std::string limit_note;               // why there is no limit_ms
+  std::optional<double> flops;          // of the network, and the operations that are not in them
   std::vector<std::string> uncounted;
 
   std::optional<double> latency_ms;             // median of run and wait

@@ -84,6 +84,8 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const nloh
 // That the bundle holds a light proof (docs/sweep.md), if it does.
 void add_extent(Lines& lines, const nlohmann::json& bundle);
 void add_parameters(Lines& lines, const nlohmann::json& bundle, const Evidence& evidence);
+// What becomes of a NaN or an infinity in an input.
+void add_specials(Lines& lines, const Evidence& evidence);
 // Threads and precision must be the case's; others are shown.
 void add_settings(Lines& lines, const core::Case& question, const Evidence& evidence);
 void add_work(Lines& lines, const Evidence& evidence);

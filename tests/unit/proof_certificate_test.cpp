@@ -204,6 +204,18 @@ TEST_F(Certified, more_parameters_than_the_module_has_are_refused_and_fewer_expl
   EXPECT_EQ(line(certify(), "parameter count")["result"], "not_checked");
 }
 
+TEST_F(Certified, numbers_where_eager_has_nan_are_told_and_decide_nothing) {
+  make();
+  for (const auto& l : certify().proof["lines"]) EXPECT_NE(l["check"], "NaN and infinity in an input") << "not asked";
+  evidence.specials = "";
+  EXPECT_EQ(line(certify(), "NaN and infinity in an input")["result"], "pass");
+  evidence.specials = "drops NaN: 10 of 10 values are numbers where eager's are NaN or infinite";
+  const auto c = certify();
+  EXPECT_EQ(c.kind, Kind::equal);
+  EXPECT_EQ(line(c, "NaN and infinity in an input")["result"], "fail");
+  EXPECT_THAT(line(c, "NaN and infinity in an input")["detail"].get<std::string>(), HasSubstr("drops NaN: 10 of 10"));
+}
+
 TEST_F(Certified, an_iteration_too_fast_for_the_machine_is_mistrusted) {
   make();
   evidence.iteration_ms = 0.9;

@@ -4,6 +4,7 @@
 
 #include "common/interrupt.hpp"
 #include "measure/passes/pass.hpp"
+#include "measure/warnings.hpp"
 
 namespace strata::measure {
 namespace {
@@ -23,6 +24,11 @@ Result<void> Prove::run(CaseRun& point) const {
     if (!participant.active)
       point.progress.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
     STRATA_TRY(point.sink.row(participant.row));
+    if (const auto& specials = participant.evidence.specials; specials && !specials->empty()) {
+      auto warning = warnings::drops_specials(participant.name(), *specials);
+      warning.row_id = participant.row.row_id;
+      STRATA_TRY(point.warn_once(std::move(warning)));
+    }
     std::uintmax_t bytes = 0;
     std::error_code ec;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(participant.job.cache, ec))
