@@ -12,7 +12,9 @@ def prepare(bundle_dir: Path, cache: Path, mnn: str) -> None:
     """`mnn`: the Python that has MNN."""
     from strata_sdk import models, onnx_export
 
-    for tensor in [*(bundle := models.read_bundle(bundle_dir))["inputs"], *bundle["outputs"]]:
+    bundle = models.read_bundle(bundle_dir)
+    preparing.refuse_read_values(bundle)
+    for tensor in [*bundle["inputs"], *bundle["outputs"]]:
         if tensor["dtype"] not in ("float32", "int32", "int64"):
             raise UnsupportedError(
                 f"{tensor['name']} is {tensor['dtype']}; MNN takes float32 and integers",

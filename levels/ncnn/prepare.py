@@ -46,12 +46,7 @@ def prepare(bundle_dir: Path, cache: Path, ncnn: str) -> None:
         for weight_set in preparing.weight_sets(bundle_dir):
             step(f"tracing with {weight_set}")
             models.load_weights(module, preparing.weights(bundle_dir, weight_set), weight_set)
-            script, warned = preparing.traced(models.graph_module(module, bundle), sample)
-            if warned and not bundle["export"]["ok"]:
-                raise UnsupportedError(
-                    f"the network's path depends on its input, a trace would hold one of them: {warned}",
-                    "levels that run the Python module can run it",
-                )
+            script = preparing.traced(models.graph_module(module, bundle), sample, bundle)
             file = Path(scratch) / f"{weight_set}.pt"
             script.save(str(file))
             step(f"converting {weight_set}")

@@ -43,15 +43,8 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
         view = models.graph_module(
             precision.in_mode(module.to(device), bundle["case"], bundle["outputs"]), bundle
         )
-        script, warned = preparing.traced(view, tuple(example[name].to(device) for name in names))
+        script = preparing.traced(view, tuple(example[name].to(device) for name in names), bundle)
         dropouts = []
-        # either alone may be harmless (a shape that is checked, an operation that only torch.export
-        # lacks)
-        if warned and not bundle["export"]["ok"]:
-            raise UnsupportedError(
-                f"the network's path depends on its input, a trace would hold one of them: {warned}",
-                "levels that run the Python module can run it",
-            )
     step("saving script.pt")
     part = cache / "script.pt.part"
     script.save(

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.case import Input
+from capture.effects import Answers
 from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
 from capture.inputs import make_ring
@@ -108,7 +109,8 @@ class DynamicCapture:
         folder = self.folder / "sizes" / str(size)
         (folder / "reference").mkdir(parents=True)
         resized = [_resized(declared, size) for declared in inputs]
-        ring, _ = make_ring(self.spec | {"ring": RING}, resized, repeat=True)
+        answers = Answers(module, self.info)
+        ring, _ = make_ring(self.spec | {"ring": RING}, resized, repeat=True, answers=answers)
         try:
             runs = ref.envelope(self.runner, module, ring, self.spec["seed"] + 1)
         except Exception as error:  # what the model's code raises for this size

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from capture.faults import shared_copy
 from strata_sdk.models import graph_module, source_files
 
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -25,8 +26,8 @@ def export(
     training: bool = False,
 ) -> tuple[torch.export.ExportedProgram | None, dict]:
     """The exported program (positional tensors in, flat tuple out, PyTorch's names) and
-    bundle.json's `export`. `dynamic_shapes` as torch.export takes it; `training`: in train mode, in
-    which `module` is left."""
+    bundle.json's `export`. `dynamic_shapes` as torch.export takes it; `training`: in train mode. A
+    copy of `module` is exported: what a call assigns to attributes is no tensor while it is."""
     if why := getattr(module, "cannot_export", ""):
         return None, {"ok": False, "what": why, "where": ""}
     args = tuple(entry[i["name"]].clone() for i in bundle["inputs"])
@@ -35,7 +36,7 @@ def export(
         try:
             with torch.no_grad():
                 program = torch.export.export(
-                    graph_module(module, bundle).train(training),
+                    graph_module(shared_copy(module), bundle).train(training),
                     args,
                     strict=strict,
                     dynamic_shapes=dynamic_shapes,

@@ -23,6 +23,7 @@ from torch import Tensor
 from capture.case import DTYPES, Input, is_image
 from capture.errors import Problem
 from capture.input_file import ring_from
+from capture.kinds import is_constant, is_discrete, stays
 
 # The colour photographs (and micrographs) in the wheels; drawings, logos and test patterns are left
 # out.
@@ -55,6 +56,7 @@ SMALL_PIXELS = (
     4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
 )
 # draws of an input that came out as an earlier one, which those of more elements do not by chance
+KEPT = 0.75  # of a mask whose example masks nothing
 TRIES, FEW = (
     16,
     1024,
@@ -62,15 +64,25 @@ TRIES, FEW = (
 
 
 def make_ring(
-    spec: dict, inputs: list[Input], repeat: bool = False
+    spec: dict,
+    inputs: list[Input],
+    repeat: bool = False,
+    answers: Callable[[dict[str, Tensor]], dict[str, Tensor] | None] | None = None,
 ) -> tuple[list[dict[str, Tensor]], str]:
-    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from.
-    `repeat`: the user's file may hold less than a batch."""
+    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from. What
+    the user gave is one of them, as it is. `repeat`: the user's file may hold less than a batch;
+    `answers`: of the network to an entry, None where it raises: what was made of an example and
+    breaks it gives way to the example."""
     if spec["input_file"]:
         ring, source = ring_from(Path(spec["input_file"]), inputs, spec["ring"], repeat)
         sources, why = [source], "the file holds too few rows"
     else:
-        ring, sources = _drawn(spec, inputs)
+        blank = {declared.name for declared in inputs if _is_blank(declared, inputs)}
+        # faults are planted on the first entry, and are not seen in zeros
+        place = 1 if blank else 0
+        ring, sources = _drawn(spec, inputs, blank, place)
+        if answers is not None:
+            sources += _without_broken(ring, inputs, place, answers)
         why = "they have too few values"
     if (alike := len(ring) - _distinct(ring)) > 0:
         sources.append(
@@ -79,12 +91,31 @@ def make_ring(
     return ring, "; ".join(sources)
 
 
-def _drawn(spec: dict, inputs: list[Input]) -> tuple[list[dict[str, Tensor]], list[str]]:
+def _is_blank(declared: Input, inputs: list[Input]) -> bool:
+    """An example of floats that says a shape alone: torch.zeros(1, 8), or another constant where no
+    input has more."""
+    example = declared.example
+    if example is None or not example.is_floating_point() or not is_constant(example):
+        return False
+    return not bool(example.any()) or all(
+        other.example is not None and is_constant(other.example) for other in inputs
+    )
+
+
+def _drawn(
+    spec: dict, inputs: list[Input], blank: set[str], place: int
+) -> tuple[list[dict[str, Tensor]], list[str]]:
+    """`place`: the entry that is the user's example; the values of `blank` ones mean nothing."""
     ring: list[dict[str, Tensor]] = [{} for _ in range(spec["ring"])]
     sources: list[str] = []
     for index, declared in enumerate(inputs):
         generator = torch.Generator().manual_seed(spec["seed"] * 1009 + index)
-        values, source = _unlike(functools.partial(_values, spec, declared, generator))
+        values, source = _unlike(
+            functools.partial(_values, spec, declared, generator, declared.name in blank)
+        )
+        if declared.example is not None:
+            values[0], values[place] = values[place], declared.example.clone()
+            source += ", beside the user's example" if "example" not in source else ""
         for entry, value in zip(ring, values):
             entry[declared.name] = value.contiguous()
         if source not in sources:
@@ -106,20 +137,71 @@ def _distinct(ring: list[dict[str, Tensor]]) -> int:
     )
 
 
-def _values(spec: dict, declared: Input, generator: torch.Generator) -> tuple[list[Tensor], str]:
+def _without_broken(
+    ring: list[dict[str, Tensor]],
+    inputs: list[Input],
+    place: int,
+    answers: Callable[[dict[str, Tensor]], dict[str, Tensor] | None],
+) -> list[str]:
+    """Replaces entries that the network does not run on, or answers with NaN where it answers the
+    example with numbers, by the example with its rows moved on, or as it is; a phrase that says
+    so. Offsets, sorted lengths and permutations are no longer what they were when shuffled."""
+    if all(declared.example is None for declared in inputs):
+        return []
+
+    def fits(entry: dict[str, Tensor], like: dict[str, Tensor]) -> bool:
+        given = answers(entry)
+        return given is not None and not any(
+            name in given and not bool(given[name].isfinite().all())
+            for name, value in like.items()
+            if value.is_floating_point() and bool(value.isfinite().all())
+        )
+
+    expected = answers(ring[place])
+    if expected is None:  # which the capture says better
+        return []
+    broken = []
+    for i, entry in enumerate(ring):
+        if i == place or fits(entry, expected):
+            continue
+        broken.append(i)
+        ring[i] = {
+            name: value.roll(i, 0) if value.dim() else value.clone()
+            for name, value in ring[place].items()
+        }
+        if not fits(ring[i], expected):
+            ring[i] = {name: value.clone() for name, value in ring[place].items()}
+    if not broken:
+        return []
+    return [
+        f"{len(broken)} of {len(ring)} are the user's example again, since the network does not run on its values in another order: --inputs FILE takes more that it runs on"
+    ]
+
+
+def _values(
+    spec: dict, declared: Input, generator: torch.Generator, blank: bool
+) -> tuple[list[Tensor], str]:
     count, shape, dtype = spec["ring"], declared.shape, DTYPES[declared.dtype]
+    example = declared.example
     image_type = dtype.is_floating_point or dtype == torch.uint8
     if is_image(shape) and image_type and declared.low is None and not spec["synthetic"]:
         arrays, source = _images(spec["input_from"], count, shape, generator)
         return [_normalised(a, dtype) for a in arrays], source
-    if declared.example is not None and dtype.is_floating_point and declared.example.numel() == 1:
-        return [
-            _near(declared.example, i, generator) for i in range(count)
-        ], "the user's number, moved by a tenth"
-    if declared.example is not None and not dtype.is_floating_point:
-        return [
-            _shuffled(declared.example, i, generator) for i in range(count)
-        ], "values of the user's example, shuffled"
+    if example is not None:
+        real = example.is_floating_point() and not bool(stays(example).any())
+        if is_constant(example) and (real or (blank and example.numel() == 1)):
+            return [
+                _near(example, i, generator) for i in range(count)
+            ], "the user's number, moved by a tenth"
+        if is_discrete(example) and not blank:
+            return [
+                _rearranged(example, i, generator) for i in range(count)
+            ], "values of the user's example, shuffled"
+        mean, std = _moments(example)
+        return (
+            [_noise_like(example, mean, std, blank, generator) for _ in range(count)],
+            f"synthetic normal numbers, seeded {spec['seed']} with the mean and deviation of the user's example",
+        )
     if declared.low is not None:
         return [_ranged(declared, generator) for _ in range(count)], _range_words(
             declared, spec["seed"]
@@ -132,13 +214,9 @@ def _values(spec: dict, declared: Input, generator: torch.Generator) -> tuple[li
         return [
             torch.randint(0, 256, shape, generator=generator).to(dtype) for _ in range(count)
         ], f"integers 0 to 255, seeded {spec['seed']}"
-    mean, std = _moments(declared.example)
-    like = (
-        " with the mean and deviation of the user's example" if declared.example is not None else ""
-    )
     return [
-        (torch.randn(shape, generator=generator) * std + mean).to(dtype) for _ in range(count)
-    ], f"synthetic normal numbers, seeded {spec['seed']}{like}"
+        torch.randn(shape, generator=generator).to(dtype) for _ in range(count)
+    ], f"synthetic normal numbers, seeded {spec['seed']}"
 
 
 def _ranged(declared: Input, generator: torch.Generator) -> Tensor:
@@ -187,19 +265,53 @@ def _near(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
     )
 
 
-def _moments(example: Tensor | None) -> tuple[float, float]:
-    if example is None or example.numel() < 2:
-        return 0.0, 1.0
-    std = float(example.double().std())
-    return (float(example.double().mean()), std) if std > 0 else (0.0, 1.0)
+def _moments(example: Tensor) -> tuple[float, float]:
+    """Of the values that noise replaces."""
+    values = example[~stays(example)].double()
+    std = float(values.std()) if values.numel() > 1 else 0.0
+    return (float(values.mean()), std) if std > 0 else (0.0, 1.0)
 
 
-def _shuffled(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
-    """Entry 0 is the example; later ones permute it along its last dimension, so that every value
-    stays one that the model accepts."""
+def _noise_like(
+    example: Tensor, mean: float, std: float, blank: bool, generator: torch.Generator
+) -> Tensor:
+    """Normal numbers where the example, shuffled, has real ones; whole numbers, as the zeros of
+    padding, stay what they are. `blank`: none of the example's values means anything."""
+    noise = (torch.randn(example.shape, generator=generator) * std + mean).to(example.dtype)
+    if blank or example.dim() == 0:
+        return noise
+    shuffled = _shuffled(example, generator)
+    return torch.where(stays(shuffled), shuffled, noise)
+
+
+def _rearranged(example: Tensor, entry: int, generator: torch.Generator) -> Tensor:
+    """The example at entry 0, then shuffled, then drawn from the smaller and from the larger of its
+    values: every value stays one that the model accepts, while extremes, sums and the number of
+    distinct values differ."""
     if entry == 0 or example.dim() == 0:
         return example.clone()
-    return example[..., torch.randperm(example.shape[-1], generator=generator)]
+    if example.numel() > 1 and bool((example == 1).all()):  # a mask of which nothing is masked
+        return (torch.rand(example.shape, generator=generator) < KEPT).to(example.dtype)
+    if entry % 3 == 1:
+        return _shuffled(example, generator)
+    values = example.reshape(-1).sort().values
+    distinct = values.unique()
+    if len(distinct) < 2:
+        return example.clone()
+    half = max(1, len(distinct) // 2)
+    low, high = (
+        (distinct[0], distinct[-1 - half]) if entry % 3 == 2 else (distinct[half], distinct[-1])
+    )
+    kept = values[(values >= low) & (values <= high)] if entry % 3 == 0 else values[values <= high]
+    return kept[torch.randint(0, len(kept), example.shape, generator=generator)]
+
+
+def _shuffled(example: Tensor, generator: torch.Generator) -> Tensor:
+    """By example and by position: along the first and the last dimension."""
+    for dim in {0, example.dim() - 1}:
+        order = torch.randperm(example.shape[dim], generator=generator)
+        example = example.index_select(dim, order)
+    return example
 
 
 # ----------------------------------------------------------------------------------------- images

@@ -111,8 +111,8 @@ class NetworkWeights:
     def prepare(
         self, make_room: Callable[[int], None], say: Callable[[str], None]
     ) -> tuple[str, str]:
-        """Makes the sets that are not there and links all into the bundle; the module has the timed
-        weights then. A sentence for the report and a label for the case.
+        """Makes the sets that are not there and links all into the bundle. A sentence for the
+        report and a label for the case.
         `make_room`: raises where so many sets do not fit."""
         for number, (ring, described) in enumerate(self.rings):
             try:
@@ -129,7 +129,6 @@ class NetworkWeights:
                     raise
         for name in self.names:
             self._link(name)
-        load_weights(self.module, self.tensors("timed"), "timed")
         return self.about["timed"]["source"], self.about["timed"]["label"]
 
     def tensors(self, name: str) -> dict[str, Tensor]:

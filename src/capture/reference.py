@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from capture.faults import POWER, NotApplicable, apply_fault, shared_copy
+from capture.kinds import is_discrete, stays
 from strata_sdk.models import call
 
 Named = dict[str, Tensor]
@@ -131,15 +132,15 @@ def envelope(
     # not every operation has kernels of PyTorch's own for each type
     with contextlib.suppress(RuntimeError), _plain_kernels(runner.device):
         add("plain_kernels")
-    with_floats = any(t.is_floating_point() for t in entries[0].values())
+    with_floats = any(_moves(t) for t in entries[0].values())
     if with_floats:
-        add("input_ulp", _ulp_noise(seed, unit))
+        add("input_ulp", ulp_noise(seed, unit))
     number = 1 if with_floats else 0
     while len(runs) < (LEAST_LIGHT_RUNS if light else LEAST_RUNS):
         number += 1
         suffix = str(number) if number > 1 else ""
         if with_floats:
-            add(f"input_ulp{suffix}", _ulp_noise(seed + number, unit))
+            add(f"input_ulp{suffix}", ulp_noise(seed + number, unit))
         else:
             with _moved_weights(module, seed + number, unit):
                 add(f"weight_ulp{suffix}")
@@ -167,16 +168,23 @@ def _plain_kernels(device: str) -> Iterator[None]:
 
 
 def _moved(t: Tensor, generator: torch.Generator, unit: float | None) -> Tensor:
-    """Every element moved up or down, at random: to the next number, or by `unit` of itself."""
+    """Every element moved up or down, at random: to the next number, or by `unit` of itself. Whole
+    numbers stay: of 0, the next number is another answer to `== 0`."""
     up = torch.rand(t.shape, generator=generator) < 0.5
     if unit is not None:
-        return t * torch.where(up, 1 + unit, 1 - unit).to(t.dtype)
-    return torch.nextafter(t, torch.where(up, float("inf"), float("-inf")).to(t.dtype))
+        moved = t * torch.where(up, 1 + unit, 1 - unit).to(t.dtype)
+    else:
+        moved = torch.nextafter(t, torch.where(up, float("inf"), float("-inf")).to(t.dtype))
+    return torch.where(stays(t), t, moved)
 
 
-def _ulp_noise(seed: int, unit: float | None) -> Callable[[Tensor], Tensor]:
+def _moves(t: Tensor) -> bool:
+    return t.dtype in (torch.float32, torch.float64) and not is_discrete(t)
+
+
+def ulp_noise(seed: int, unit: float | None) -> Callable[[Tensor], Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return lambda t: _moved(t, generator, unit) if t.dtype in (torch.float32, torch.float64) else t
+    return lambda t: _moved(t, generator, unit) if _moves(t) else t
 
 
 @contextlib.contextmanager

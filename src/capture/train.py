@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from capture import reference as ref
 from capture.dropout import DropoutCapture
 from capture.dropout_calls import DropoutCalls
+from capture.effects import random_in_training
 from capture.errors import Problem, is_out_of_memory
 from capture.faults import NotApplicable, shared_copy
 from capture.smooth_weights import make_probe
@@ -70,9 +71,8 @@ def make_labels(info: dict, seed: int) -> list[Tensor]:
 
 def check_trains(
     stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor]
-) -> tuple[Named, list[str]]:
-    """The step of a float64 module, and notes about what the proof cannot hold still; Problem when
-    there is none."""
+) -> tuple[Named, str]:
+    """The step of a float64 module, and why it cannot be repeated; Problem when there is none."""
     if not any(p.requires_grad for p in wide.parameters()):
         raise Problem(
             "unsupported",
@@ -115,9 +115,12 @@ def check_trains(
             f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}",
             "use --loss cross_entropy, or end the network with log_softmax",
         )
-    return results, [] if abs(again - results["loss"].item()) <= 1e-9 * abs(again) else [
-        "the network is random in train mode even without dropout"
-    ]
+    if abs(again - results["loss"].item()) <= 1e-9 * abs(again):
+        return results, ""
+    with train_mode(wide):
+        return results, random_in_training(
+            wide, {k: ref.to_double(v) for k, v in entry.items()}, stepper.bundle
+        )
 
 
 # -------------------------------------------------------------------------------------- the whole
@@ -168,9 +171,8 @@ class TrainCapture:
         self.sets: dict[str, dict] = {}
         self.doubts: list[str] = []
 
-    def run(self, module: nn.Module, trained: list[str]) -> list[str]:
-        """Returns notes for bundle.json. `trained`: names of the parameters that require
-        gradients."""
+    def run(self, module: nn.Module, trained: list[str]) -> None:
+        """`trained`: names of the parameters that require gradients."""
         self.write("labels", {f"{i}/labels": labels for i, labels in enumerate(self.labels)})
         work = copy.deepcopy(module).to(self.spec["device"])
         for name, parameter in work.named_parameters():
@@ -181,7 +183,7 @@ class TrainCapture:
             about = self.dropout(work, dropouts.places() + calls.places())
             dropouts.switch(False)
             calls.on = False
-            return self.references(module, work, about)
+            self.references(module, work, about)
 
     def calls_of(self, work: nn.Module) -> DropoutCalls:
         """What one forward pass calls."""
@@ -191,12 +193,11 @@ class TrainCapture:
         self.stepper.calls = calls
         return calls
 
-    def references(self, module: nn.Module, work: nn.Module, about: dict) -> list[str]:
+    def references(self, module: nn.Module, work: nn.Module, about: dict) -> None:
         """Without dropout. `work`: the module on the device, its trained parameters marked."""
         wide = ref.double_copy(work)
         self.say("training step in float64")
-        step, notes = check_trains(self.stepper, wide, self.ring[0])
-        self.doubts += notes
+        step, self.info["unproven"] = check_trains(self.stepper, wide, self.ring[0])
         self.one_set("timed", work, step, {}, has_kinks=True)
         faults: dict[str, dict] = {}
         for number, name in enumerate(self.probes):
@@ -220,7 +221,6 @@ class TrainCapture:
         (self.folder / "reference" / "train.json").write_text(
             json.dumps(train, indent=1), encoding="utf-8"
         )
-        return notes
 
     def dropout(self, work: nn.Module, dropouts: list[Dropout]) -> dict:
         """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the

@@ -229,15 +229,25 @@ def exported_in_mode(bundle_dir: Path) -> torch.export.ExportedProgram:
         ) from error
 
 
+def refuse_read_values(bundle: dict) -> None:
+    """UnsupportedError with the place where the network makes a Python value of a value of its
+    input, which is a constant in what is specialised for one input."""
+    if places := bundle.get("reads_values"):
+        raise UnsupportedError(
+            f"the network reads a value of its input, which the artefact would hold as a constant: {', '.join(places[:3])}",
+            "levels that run the Python module can run it",
+        )
+
+
 def traced(
-    view: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
-) -> tuple[torch.jit.ScriptModule, str]:
-    """The traced module, and the first place where the tracer saw a value turn into Python's ("" if
-    nowhere)."""
+    view: torch.nn.Module, inputs: tuple[torch.Tensor, ...], bundle: dict
+) -> torch.jit.ScriptModule:
+    """The traced module. UnsupportedError where a trace would hold something of its input."""
     import warnings
 
     import torch
 
+    refuse_read_values(bundle)
     with warnings.catch_warnings(record=True) as caught, torch.no_grad():
         warnings.simplefilter("always")
         try:
@@ -253,7 +263,13 @@ def traced(
         for w in caught
         if issubclass(w.category, torch.jit.TracerWarning)
     ]
-    return script, places[0] if places else ""
+    # either alone may be harmless: a shape that is checked, an operation that torch.export lacks
+    if places and not bundle["export"]["ok"]:
+        raise UnsupportedError(
+            f"the network's path depends on its input, a trace would hold one of them: {places[0]}",
+            "levels that run the Python module can run it",
+        )
+    return script
 
 
 def weight_sets(bundle_dir: Path) -> list[str]:

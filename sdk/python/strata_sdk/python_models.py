@@ -105,7 +105,10 @@ def build(model: str, seed: int) -> Built:
             "call the network once in build(), on an example, before it is returned",
         )
     _unmap(module)
-    notes = [f"{function_name}() left it in train mode; it runs in eval mode"] * module.training
+    notes = [
+        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else "",
+        _in_no_list(module),
+    ]
     if half := [p for p in module.parameters() if p.dtype in (torch.float16, torch.bfloat16)]:
         notes.append(
             f"{len(half)} of its {len([*module.parameters()])} parameters are {str(half[0].dtype).removeprefix('torch.')}, which fp32 leaves as they are"
@@ -116,7 +119,30 @@ def build(model: str, seed: int) -> Built:
         f"{path.stem}:{function_name}",
         f"{function_name}() of {path.name}",
         example_inputs=example,
-        note="; ".join(notes),
+        note="; ".join(filter(None, notes)),
+    )
+
+
+def _in_no_list(module: nn.Module) -> str:
+    """Names modules that PyTorch does not see, since an attribute holds them in a plain list, tuple
+    or dict; empty: there are none."""
+    known = set(module.modules())
+    words = []
+    for part in known:
+        for name, value in vars(part).items():
+            held = value.values() if isinstance(value, dict) else value
+            if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
+                continue
+            if count := sum(isinstance(one, nn.Module) and one not in known for one in held):
+                several = "modules" if count > 1 else "module"
+                are = "are" if count > 1 else "is"
+                words.append(
+                    f"{count} {several} in {type(part).__name__}.{name} {are} in no ModuleList"
+                )
+    return (
+        f"{', '.join(sorted(words))}: PyTorch neither counts their parameters nor sets them to eval mode"
+        if words
+        else ""
     )
 
 
