@@ -55,8 +55,8 @@ USUAL_MEGAPIXELS = 100
 SMALL_PIXELS = (
     4_000_000  # pictures up to this size are kept for their next crop, larger ones are read again
 )
-# draws of an input that came out as an earlier one, which those of more elements do not by chance
 KEPT = 0.75  # of a mask whose example masks nothing
+# draws of an input that came out as an earlier one, which those of more elements do not by chance
 TRIES, FEW = (
     16,
     1024,
