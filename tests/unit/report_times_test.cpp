@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Blocks of five equal iterations, one for each [restart][round]; a time below 0 is that of a disturbed block.
-store::Row row(const std::string& level, const std::vector<std::vector<double>>& ms) {
+store::Row row_of_times(const std::string& level, const std::vector<std::vector<double>>& ms) {
   store::Row out;
   out.level = level;
   out.state = "measured";
@@ -65,7 +65,7 @@ TEST(view, a_time_never_lies_outside_of_its_own_samples) {
     slow_machine[0][i] = i < 4 ? 20 : 10;
     level[0][i] = i < 4 ? 4 : -8;  // undisturbed in the slow rounds alone
   }
-  const auto run = shown({case_of({row("eager", slow_machine), row("static", level)})});
+  const auto run = shown({case_of({row_of_times("eager", slow_machine), row_of_times("static", level)})});
   const auto& ms = run["cases"][0]["rows"][1]["end_to_end_ms"];
   EXPECT_GE(ms["estimate"].get<double>(), ms["min"].get<double>());
   EXPECT_TRUE(ms["is_median"].get<bool>());
@@ -79,7 +79,7 @@ TEST(view, a_time_never_lies_outside_of_its_own_samples) {
 }
 
 TEST(view, a_level_whose_every_block_was_disturbed_still_has_the_median_of_its_samples) {
-  const auto run = shown({case_of({row("eager", steady(10)), row("static", steady(-5))})});
+  const auto run = shown({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(-5))})});
   const auto& ms = run["cases"][0]["rows"][1]["end_to_end_ms"];
   EXPECT_NEAR(ms["estimate"].get<double>(), 5, 0.1);
   EXPECT_TRUE(ms["is_median"].get<bool>());
@@ -89,7 +89,7 @@ TEST(view, a_level_whose_every_block_was_disturbed_still_has_the_median_of_its_s
 TEST(view, a_restart_without_undisturbed_rounds_is_counted_as_begun_and_not_as_compared) {
   auto level = steady(5, 2);
   std::fill(level[1].begin(), level[1].end(), -5.0);
-  const auto run = shown({case_of({row("eager", steady(10, 2)), row("static", level)})});
+  const auto run = shown({case_of({row_of_times("eager", steady(10, 2)), row_of_times("static", level)})});
   const auto& trust = run["cases"][0]["trust"];
   EXPECT_EQ(trust["restarts"], 2);
   EXPECT_EQ(trust["restarts_compared"], 1);
@@ -100,7 +100,7 @@ TEST(view, a_restart_without_undisturbed_rounds_is_counted_as_begun_and_not_as_c
 }
 
 TEST(view, enough_restarts_say_only_their_number) {
-  const auto run = shown({case_of({row("eager", steady(10)), row("static", steady(5))})});
+  const auto run = shown({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(5))})});
   const auto words = first_screen(run, run["cases"][0], glyphs(false)).trust;
   EXPECT_THAT(words, HasSubstr("4 restarts"));
   EXPECT_THAT(words, Not(HasSubstr("undisturbed")));
@@ -112,7 +112,8 @@ TEST(view, enough_restarts_say_only_their_number) {
 }
 
 TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what_is_assumed_of_the_others) {
-  auto one = case_of({row("eager", steady(10)), row("static", steady(5)), row("compile", steady(6))});
+  auto one = case_of(
+      {row_of_times("eager", steady(10)), row_of_times("static", steady(5)), row_of_times("compile", steady(6))});
   const auto learned = [](const char* first, double variance, int runs) {
     return Json{{"levels", {first, "eager"}}, {"variance", variance}, {"within", 0.0}, {"df", 3 * runs},
                 {"restarts", 4 * runs},       {"runs", runs}};
@@ -132,7 +133,7 @@ TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what
 }
 
 TEST(view, a_run_that_sees_only_multiples_is_called_too_noisy) {
-  const auto run = shown({case_of({row("eager", steady(10)), row("static", steady(9, 4, 0.5))})});
+  const auto run = shown({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(9, 4, 0.5))})});
   EXPECT_EQ(run["cases"][0]["rows"][1]["ratio"]["verdict"], "inconclusive");
   const auto words = first_screen(run, run["cases"][0], glyphs(false)).trust;
   EXPECT_THAT(words, HasSubstr("too noisy to compare"));
@@ -141,8 +142,9 @@ TEST(view, a_run_that_sees_only_multiples_is_called_too_noisy) {
 
 TEST(view, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side) {
   // Side by side the level's restarts part; after each other its two medians happen to be near to eager's.
-  std::vector<store::Case> cases{case_of({row("eager", steady(10)), row("static", steady(2, 4, 0.2))}),
-                                 case_of({row("eager", steady(9)), row("static", steady(1))}, core::Precision::bf16)};
+  std::vector<store::Case> cases{
+      case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(2, 4, 0.2))}),
+      case_of({row_of_times("eager", steady(9)), row_of_times("static", steady(1))}, core::Precision::bf16)};
   const auto run = shown(cases);
   const auto width = [](const Json& ratio) {
     return std::log(ratio["high"].get<double>() / ratio["low"].get<double>());
@@ -161,8 +163,9 @@ TEST(view, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side
 TEST(view, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_have_none) {
   auto once = steady(10, 1), disturbed = steady(-2, 1);
   disturbed[0][3] = 2;  // one undisturbed round: a value without a spread
-  const auto run = shown({case_of({row("eager", once), row("static", disturbed)}),
-                          case_of({row("eager", once), row("static", steady(1, 1))}, core::Precision::bf16)});
+  const auto run =
+      shown({case_of({row_of_times("eager", once), row_of_times("static", disturbed)}),
+             case_of({row_of_times("eager", once), row_of_times("static", steady(1, 1))}, core::Precision::bf16)});
   ASSERT_TRUE(run["cases"][0]["rows"][1]["ratio"]["high"].is_null());
   for (const auto& point : run["accuracy"][0]["points"])
     if (point["level"] == "static" && point["precision"] == "bf16") {
@@ -176,9 +179,9 @@ TEST(view, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_sta
     one.start_up = Json::array({{{"total_ms", total_ms}, {"cold", false}}});
     return one;
   };
-  const auto run =
-      shown({case_of({starts(row("eager", steady(10)), 2430), starts(row("later", steady(9, 4, 0.3)), 5000),
-                      starts(row("sooner", steady(9, 4, 0.3)), 14.6)})});
+  const auto run = shown(
+      {case_of({starts(row_of_times("eager", steady(10)), 2430), starts(row_of_times("later", steady(9, 4, 0.3)), 5000),
+                starts(row_of_times("sooner", steady(9, 4, 0.3)), 14.6)})});
   const auto& rows = run["cases"][0]["rows"];
   EXPECT_EQ(rows[1]["ratio"]["verdict"], "inconclusive");
   EXPECT_TRUE(rows[1]["break_even"]["inconclusive"].get<bool>());
@@ -188,9 +191,9 @@ TEST(view, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_sta
 }
 
 TEST(view, an_a_against_a_comparison_has_each_restart_and_what_the_assumption_alone_would_say) {
-  auto level = row("eager", steady(10));
-  for (auto block : row("eager", {std::vector<double>(12, 9.3), std::vector<double>(12, 9.9),
-                                  std::vector<double>(12, 8.5), std::vector<double>(12, 9.4)})
+  auto level = row_of_times("eager", steady(10));
+  for (auto block : row_of_times("eager", {std::vector<double>(12, 9.3), std::vector<double>(12, 9.9),
+                                           std::vector<double>(12, 8.5), std::vector<double>(12, 9.4)})
                         .blocks) {
     block.instance = 1;
     level.blocks.push_back(block);
