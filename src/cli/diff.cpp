@@ -80,9 +80,9 @@ void add_diff(CLI::App& app, int& exit_code) {
   add_store(*verb, a->store);
   format_choice(verb->add_option("--format", a->format, "of the result on standard output"));
   verb->footer(
-      "Exit codes: 4 a level is slower by more than --fail-above, with its whole 99% interval; else 1 a level has no "
-      "number any more, or the store cannot be read; else 5 the interval of a level reaches beyond --fail-above, or a "
-      "level could not be compared; else 0; 2 wrong usage, or no case in common.");
+      "Exit codes: 0 all levels were compared, none is slower by more than --fail-above; 4 one is, with its whole 99% "
+      "interval; else 1 a level has no number any more, or the store cannot be read; else 5 the interval of a level "
+      "reaches beyond --fail-above, or a level could not be compared; 2 wrong usage, or no case in common.");
   verb->callback([a, &exit_code] { exit_code = diff(*a); });
 }
 

@@ -76,8 +76,12 @@ def entries_of(program: Path, folder: Path, **changed) -> Path:
     """A file of two entries made of the stored input; `changed`: by name, None takes one away."""
     from safetensors.numpy import load_file, save_file
 
-    input_tensor = load_file(program / "reference.safetensors")["input/x"]
-    tensors = {"0/x": input_tensor, "1/x": input_tensor * 0.5} | {
+    [(name, value)] = [
+        (name.removeprefix("input/"), value)
+        for name, value in load_file(program / "reference.safetensors").items()
+        if name.startswith("input/")
+    ]
+    tensors = {f"0/{name}": value, f"1/{name}": value * 0.5} | {
         name.replace("_", "/"): value for name, value in changed.items()
     }
     save_file(

@@ -448,8 +448,8 @@ def test_repeats_of_a_training_are_sent_with_one_seed_for_all(training, tmp_path
         "order_seed"
     ]
     assert (
-        f'train net --dataset digits --repeats 3 --order-seed {seed} --shard "$task/2" --resume --store "$shard.db"'
-        in script
+        f"'train' 'net' '--dataset' 'digits' '--repeats' '3' '--order-seed' '{seed}'"
+        ' --shard "$task/2" --resume --store "$shard.db"' in script
     )
     assert "--on" not in script and "STRATA_WORKER" not in script
     fake.wait()

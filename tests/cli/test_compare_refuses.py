@@ -7,6 +7,7 @@ import sqlite3
 
 import pytest
 from conftest import MODEL
+from made_store import schema
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,6 @@ def test_a_store_that_is_no_store_is_left_alone(strata, content):
 
 def test_a_store_of_a_newer_strata_is_refused(strata):
     with sqlite3.connect(strata.store) as connection:
-        connection.execute("PRAGMA user_version=999")
+        connection.executescript(schema() + "PRAGMA user_version=999;")
     done = strata.run("list", "runs", "--store", str(strata.store))
     assert done.returncode == 3 and "999" in done.stderr

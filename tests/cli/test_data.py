@@ -411,7 +411,8 @@ def test_images_of_a_set_are_the_inputs_of_a_comparison(own, tmp_path, verb):
                 "SELECT bundle, data FROM run_cases JOIN cases USING (hash) ORDER BY run_cases.rowid DESC LIMIT 1"
             ).fetchone()
         assert (
-            json.loads(bundle)["input_source"] == f"{count} image files of the user's folder {name}"
+            json.loads(bundle)["input_source"]
+            == f"{count} image files of the user's folder {name}, beside the user's example"
             and data == f"folder:{name}"
         )
     pictures = sorted(path.name for path in (tmp_path / "own cache" / "images").glob("*/mnist/*"))

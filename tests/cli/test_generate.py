@@ -95,7 +95,8 @@ def test_names_of_a_foreign_file_do_nothing_to_a_terminal(program, tmp_path):
     from safetensors.numpy import save_file
 
     foreign = tmp_path / "foreign.safetensors"
-    save_file({"0/\x1b[31m\x9b2Jx": np.zeros(1, np.float32)}, foreign)
+    image = np.zeros((1, 1, 28, 28), np.float32)
+    save_file({"0/x": image, "0/\x1b[31m\x9b2Jx": np.zeros(1, np.float32)}, foreign)
     done = subprocess.run([program / "build" / "network", foreign], capture_output=True)
     assert done.returncode == 1 and b"[31m" in done.stderr, done
     assert b"\x1b" not in done.stdout + done.stderr and b"\x9b" not in done.stdout + done.stderr

@@ -154,8 +154,8 @@ def test_the_target_libtorch_gives_calls_of_aten_that_build_and_equal_the_refere
     for changed, message in (
         ({}, ""),
         (
-            {"0_x": np.zeros((1, 2), np.float64)},
-            "input x is F64 [1,2]; this artefact takes F32 [",
+            {"0_input": np.zeros((1, 2), np.float64)},
+            "input input is F64 [1,2]; this artefact takes F32 [",
         ),
         ({"0_other": np.zeros(1, np.float32)}, "'0/other'"),
     ):

@@ -147,7 +147,7 @@ def test_a_training_step_under_its_least_memory_budget_trains_to_the_same_bytes(
         ("labels", lambda t: t.astype("i4")),
         ("output/loss", lambda t: t.repeat(9)),
         ("grad", lambda t: t.repeat(9, 0)),
-        ("input/x", lambda t: t.astype("f8")),
+        ("input/input", lambda t: t.astype("f8")),
     ],
 )
 def test_a_batch_of_another_shape_is_refused_before_a_step_reads_it(
