@@ -126,7 +126,10 @@ def test_a_cpp_worker_without_the_package_is_unsupported_with_the_operators_name
     level, bundle, tmp_path
 ):
     assert prepare(level, bundle("boxes"), tmp_path)["ok"]
-    with Worker(level, bundle("boxes"), tmp_path) as worker, pytest.raises(Failed) as failed:
+    with (
+        Worker(level, bundle("boxes"), tmp_path, threads=1) as worker,
+        pytest.raises(Failed) as failed,
+    ):
         worker.load()
         worker.ask("weights", weights="timed")
         worker.prove([0])

@@ -149,9 +149,16 @@ def test_mlperfs_rule_judges_the_epochs_to_a_target(place):
         0 < row["fewest"]["value"] <= row["epochs"]["value"]
         and abs(row["fewest"]["value"] - row["fewest_of_reference"]["value"]) < 3
     )
-    assert trained.row("life_cycle", "static")["epoch"]["value"] > 0 and {
-        row["what"] for row in trained.tables["reference_behind"]["rows"]
-    } >= {"start", "train an epoch", "test"}
+    assert trained.row("life_cycle", "static")["epoch"]["value"] > 0
+    # how far the reference is behind is said where other programs left the processors alone
+    if "Times are not reliable" in trained.tables["result"].get("note", ""):
+        assert "reference_behind" not in trained.tables
+    else:
+        assert {row["what"] for row in trained.tables["reference_behind"]["rows"]} >= {
+            "start",
+            "train an epoch",
+            "test",
+        }
 
 
 def test_a_killed_training_goes_on_with_its_last_epoch_and_ends_with_the_same_weights(tmp_path):

@@ -98,7 +98,7 @@ def fresh(worker: Worker) -> None:
 def given_by_hand(worker: Worker, folder, data, step: int) -> None:
     """The batch of a step as the only entry of the ring."""
     images, labels = by_formula(data, step)
-    save_file({"0/arg0": images}, folder / "inputs.safetensors")
+    save_file({"0/x": images}, folder / "inputs.safetensors")
     save_file({"0/labels": labels}, folder / "labels.safetensors")
     worker.ask("inputs", path=str(folder / "inputs.safetensors"))
     worker.ask("set_labels", path=str(folder / "labels.safetensors"))
@@ -155,7 +155,7 @@ def test_the_score_of_a_split_is_that_of_its_outputs_given_by_hand(worker, mnist
         images = ((data["images"][first : first + 4] / 255.0 - MEAN[0]) / DEVIATION[0]).astype(
             np.float32
         )
-        save_file({"0/arg0": images}, tmp_path / "inputs")
+        save_file({"0/x": images}, tmp_path / "inputs")
         worker.ask("inputs", path=str(tmp_path / "inputs"))
         rows = worker.prove([0])["0/output"].astype(np.float64)[0 if first == 3 else 2 :]
         labels = data["labels"][first : first + 4][0 if first == 3 else 2 :]
