@@ -251,6 +251,7 @@ def measured(
             "by_restart": []
             if level.name == "eager"
             else [round(value * factor, 5) for factor in (0.99, 1.0, 1.02, 0.99)],
+            "by_processor_time": None,
             "resolve": {
                 "command": "./strata compare resnet50 --preset thorough --levels eager,libtorch",
                 "minutes": 9.0,
@@ -355,6 +356,7 @@ def measured(
             "rests_on": "learned",
             "learned": {"process_effect_percent": 0.53, "restarts": 18, "runs": 3},
             "by_restart": [1.001, 0.999, 1.004, 1.004],
+            "by_processor_time": None,
             "if_assumed": {"ratio": estimate(1.002, 2.7), "verdict": "same"},
         }
         if not level.harness
