@@ -206,7 +206,8 @@ TEST_F(Certified, more_parameters_than_the_module_has_are_refused_and_fewer_expl
 
 TEST_F(Certified, numbers_where_eager_has_nan_are_told_and_decide_nothing) {
   make();
-  for (const auto& l : certify().proof["lines"]) EXPECT_NE(l["check"], "NaN and infinity in an input") << "not asked";
+  const auto before = certify();
+  for (const auto& l : before.proof["lines"]) EXPECT_NE(l["check"], "NaN and infinity in an input") << "not asked";
   evidence.specials = "";
   EXPECT_EQ(line(certify(), "NaN and infinity in an input")["result"], "pass");
   evidence.specials = "drops NaN: 10 of 10 values are numbers where eager's are NaN or infinite";
