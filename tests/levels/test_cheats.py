@@ -105,7 +105,8 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        ("later", "the work is put off"),
+        # what is put off is seen where it is done, or between iterations: whichever is looked at first
+        ("later", "the work is put off|by the driver's clock"),
         ("clock", "by the driver's clock"),
         ("checked", "the iteration whose result is checked takes"),
     ],
@@ -115,7 +116,9 @@ def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words)
     if cheat == "clock":
         need_a_processor(rows["default"])
     assert (
-        row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None
+        row["state"] == "mistrusted"
+        and any(word in row["reason"] for word in words.split("|"))
+        and row["end_to_end_ms"] is None
     ), (row["state"], row["reason"])
 
 
