@@ -105,7 +105,7 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        # what is put off is seen where it is done, or between iterations: whichever is looked at first
+        # seen where it is done or between iterations, whichever is looked at first
         ("later", "the work is put off|by the driver's clock"),
         ("clock", "by the driver's clock"),
         ("checked", "the iteration whose result is checked takes"),
