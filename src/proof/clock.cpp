@@ -101,8 +101,10 @@ std::string ClockEvidence::complaint() const {
     return fmt::format("to keep a result aside took {} after the iteration's clock had stopped: the work is put off",
                        ms(late_of_ns_));
   if (checked() && unreported_ns() > allowed_ns())
-    return fmt::format("an iteration took {} longer by the driver's clock than the {} that the level tells",
-                       ms(unreported_ns()), ms(reported_ns()));
+    return fmt::format(
+        "an iteration took {} longer by the driver's clock than the {} that the level tells: its clock is slow, "
+        "or the work is put off",
+        ms(unreported_ns()), ms(reported_ns()));
   if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
     return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
                        excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.reported_ns));

@@ -105,8 +105,7 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        # seen where it is done or between iterations, whichever is looked at first
-        ("later", "the work is put off|by the driver's clock"),
+        ("later", "the work is put off"),
         ("clock", "by the driver's clock"),
         ("checked", "the iteration whose result is checked takes"),
     ],
@@ -116,9 +115,7 @@ def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words)
     if cheat == "clock":
         need_a_processor(rows["default"])
     assert (
-        row["state"] == "mistrusted"
-        and any(word in row["reason"] for word in words.split("|"))
-        and row["end_to_end_ms"] is None
+        row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None
     ), (row["state"], row["reason"])
 
 
