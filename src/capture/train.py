@@ -27,6 +27,7 @@ from capture.training_step import (
     Named,
     Stepper,
     errors_of_runs,
+    terms_of_means,
     train_envelope,
     train_mode,
     widened,
@@ -278,7 +279,13 @@ class TrainCapture:
                 "give weights with which the loss follows the parameters",
             )
         envelope = train_envelope(
-            self.stepper, work, self.ring[0], exact, self.spec["seed"] + 1, ref.few_runs(self.spec)
+            self.stepper,
+            work,
+            self.ring[0],
+            exact,
+            terms_of_means(work, still, exact.values),
+            self.spec["seed"] + 1,
+            ref.few_runs(self.spec),
         )
         if has_kinks:
             envelope = widened(

@@ -118,14 +118,6 @@ class Exact:
             for name in gradients
         }
 
-    def terms_of_mean(self, name: str) -> float:
-        """How many times as large as a running mean its terms are, by the running deviation; at
-        least 1, which all else has."""
-        variance = self.values.get(name.removesuffix("mean") + "var")
-        if not name.endswith("running_mean") or variance is None:
-            return 1.0
-        return max(1.0, variance.sqrt().norm().item() / max(self.sizes[name], 1e-300))
-
     def errors(self, got: Named) -> dict[str, float]:
         """By name; infinite where a value is missing or not a number."""
         buffers = {}
@@ -175,18 +167,35 @@ def errors_of_runs(
     return {name: [results[0][name].item() for results in runs.values()] for name in exact.values}
 
 
+def terms_of_means(module: nn.Module, before: Named, after: Named) -> dict[str, float]:
+    """How many times as large as each running mean the terms that a step adds to it are, by `stat:`
+    name, where more than 1: momentum * the batch's deviation / |mean|. `before`, `after`: the
+    buffers; what the batch adds to a running variance is what is not of the old one."""
+    terms = {}
+    for path, norm in module.named_modules():
+        mean, var = (f"stat:{path}.running_{kind}" for kind in ("mean", "var"))
+        if mean in after and var in after:
+            # None: the mean of all batches until now
+            share = getattr(norm, "momentum", None) or 1.0
+            added = (after[var] - (1.0 - share) * before[var]).clamp(min=0.0)
+            deviation = (share * added).sqrt().norm().item()
+            terms[mean] = max(1.0, deviation / max(after[mean].norm().item(), 1e-300))
+    return terms
+
+
 def train_envelope(
     stepper: Stepper,
     module: nn.Module,
     entry: Mapping[str, Tensor],
     exact: Exact,
+    terms: Mapping[str, float],
     seed: int,
     light: bool,
 ) -> dict[str, float]:
-    """The largest error of legitimate float32 steps, by name; at least LEAST, of a running mean
-    beside the deviation: a mean near zero is as exact as the sum of which it is left."""
+    """The largest error of legitimate float32 steps, by name; at least LEAST, and as many times as
+    `terms_of_means` says: a mean near zero is as exact as the sum of which it is left."""
     return {
-        name: max([LEAST * exact.terms_of_mean(name), *errors])
+        name: max([LEAST * terms.get(name, 1.0), *errors])
         for name, errors in errors_of_runs(stepper, module, entry, exact, seed, light=light).items()
     }
 
