@@ -35,6 +35,7 @@ from capture.precision import add_mode, copy_strict
 from capture.publishing import identity, publish, remove_left_overs
 from capture.specials import special_values
 from capture.train import TrainCapture
+from capture.unseen import how_many, unseen_entries
 from capture.weights import bytes_once, state_of
 from strata_sdk.models import (
     Built,
@@ -149,9 +150,13 @@ class _Capture:
         self.info = self._describe(built, inputs)
         self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
         self.say("preparing inputs")
-        self.ring, self.info["input_source"] = make_ring(
-            spec, inputs, answers=Answers(module, self.info)
+        drawn, self.info["input_source"] = make_ring(
+            spec,
+            inputs,
+            answers=Answers(module, self.info),
+            further=how_many(spec),
         )
+        self.ring, self.unseen = drawn[: spec["ring"]], drawn[spec["ring"] :]
         if spec["input_file"]:
             self.info["case"]["inputs_label"] = label_of(Path(spec["input_file"]))
         self._first_run(module)
@@ -356,6 +361,7 @@ class _Capture:
             self.say(f"float32 runs of weight set {name}")
             runs, expected = self._reference(name, work, entries)
             if name == "timed":
+                self._unseen(work)
                 self._specials(work)
                 self._export(module, runs, expected)
             elif name == "generic1" and not self.spec["light"]:
@@ -425,6 +431,15 @@ class _Capture:
                 for k, v in named.items()
             },
         )
+
+    def _unseen(self, work: nn.Module) -> None:
+        if self.info["unproven"]:
+            return
+        wide, seed = self.info["reference"] == "float64", self.spec["seed"]
+        if tensors := unseen_entries(
+            self.runner, work, wide, self.ring, self.unseen, self.e0, seed
+        ):
+            self.write("reference/unseen", tensors)
 
     def _specials(self, work: nn.Module) -> None:
         if not self.spec["light"] and not self.info["unproven"]:

@@ -55,9 +55,10 @@ class Stored:
 
 
 def ring_from(
-    path: Path, inputs: list[Input], count: int, repeat: bool = False
+    path: Path, inputs: list[Input], count: int, repeat: bool = False, further: int = 0
 ) -> tuple[list[dict[str, Tensor]], str]:
-    """`count` batches of contiguous tensors by the inputs' names, and a phrase on the file.
+    """`count` batches of contiguous tensors by the inputs' names, `further` ones behind them, and a
+    phrase on the file and the former.
 
     A tensor holds one batch or several along its first dimension; rows after the last whole one
     are left out. With fewer batches than `count` they come again, a row later each time where all
@@ -78,8 +79,8 @@ def ring_from(
         )
     held = max(batches.values(), default=1)
     moves = len({declared.shape[0] for declared in inputs if declared.shape}) == 1
-    shifts = [i // held if moves else 0 for i in range(count)]
-    ring: list[dict[str, Tensor]] = [{} for _ in range(count)]
+    shifts = [i // held if moves else 0 for i in range(count + further)]
+    ring: list[dict[str, Tensor]] = [{} for _ in shifts]
     for declared in inputs:
         for entry, value in zip(
             ring, _entries(declared, stored[declared.name], batches[declared.name], shifts)

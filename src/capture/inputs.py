@@ -68,25 +68,27 @@ def make_ring(
     inputs: list[Input],
     repeat: bool = False,
     answers: Callable[[dict[str, Tensor]], dict[str, Tensor] | None] | None = None,
+    further: int = 0,
 ) -> tuple[list[dict[str, Tensor]], str]:
-    """`ring` entries of contiguous CPU tensors, and a phrase that says where they come from. What
-    the user gave is one of them, as it is. `repeat`: the user's file may hold less than a batch;
-    `answers`: of the network to an entry, None where it raises: what was made of an example and
-    breaks it gives way to the example."""
+    """`ring` entries of contiguous CPU tensors, with `further` ones of the same kind behind them,
+    and a phrase that says where they come from. What the user gave is one of the ring's, as it is.
+    `repeat`: the user's file may hold less than a batch; `answers`: of the network to an entry,
+    None where it raises: what was made of an example and breaks it gives way to the example."""
+    size = spec["ring"]
     if spec["input_file"]:
-        ring, source = ring_from(Path(spec["input_file"]), inputs, spec["ring"], repeat)
+        ring, source = ring_from(Path(spec["input_file"]), inputs, size, repeat, further)
         sources, why = [source], "the file holds too few rows"
     else:
         blank = {declared.name for declared in inputs if _is_blank(declared, inputs)}
         # faults are planted on the first entry, and are not seen in zeros
         place = 1 if blank else 0
-        ring, sources = _drawn(spec, inputs, blank, place)
+        ring, sources = _drawn(spec | {"ring": size + further}, inputs, blank, place)
         if answers is not None:
-            sources += _without_broken(ring, inputs, place, answers)
+            sources += _without_broken(ring, size, inputs, place, answers)
         why = "they have too few values"
-    if (alike := len(ring) - _distinct(ring)) > 0:
+    if (alike := size - distinct(ring[:size])) > 0:
         sources.append(
-            f"{'all are equal' if alike == len(ring) - 1 else f'only {len(ring) - alike} of {len(ring)} differ'}, since {why}: a level that answers from memory may stay unseen"
+            f"{'all are equal' if alike == size - 1 else f'only {size - alike} of {size} differ'}, since {why}: a level that answers from memory may stay unseen"
         )
     return ring, "; ".join(sources)
 
@@ -129,7 +131,7 @@ def _drawn(
     return ring, sources
 
 
-def _distinct(ring: list[dict[str, Tensor]]) -> int:
+def distinct(ring: list[dict[str, Tensor]]) -> int:
     """How many entries are not equal to an earlier one."""
     return sum(
         not any(all(torch.equal(entry[n], ring[k][n]) for n in entry) for k in range(i))
@@ -139,13 +141,15 @@ def _distinct(ring: list[dict[str, Tensor]]) -> int:
 
 def _without_broken(
     ring: list[dict[str, Tensor]],
+    size: int,
     inputs: list[Input],
     place: int,
     answers: Callable[[dict[str, Tensor]], dict[str, Tensor] | None],
 ) -> list[str]:
     """Replaces entries that the network does not run on, or answers with NaN where it answers the
-    example with numbers, by the example with its rows moved on, or as it is; a phrase that says
-    so. Offsets, sorted lengths and permutations are no longer what they were when shuffled."""
+    example with numbers, by the example with its rows moved on, or as it is; a phrase that says so
+    of the first `size`. Offsets, sorted lengths and permutations are no longer what they were when
+    shuffled."""
     if all(declared.example is None for declared in inputs):
         return []
 
@@ -171,10 +175,11 @@ def _without_broken(
         }
         if not fits(ring[i], expected):
             ring[i] = {name: value.clone() for name, value in ring[place].items()}
-    if not broken:
+    count = sum(i < size for i in broken)
+    if not count:
         return []
     return [
-        f"{len(broken)} of {len(ring)} are the user's example again, since the network does not run on its values in another order: --inputs FILE takes more that it runs on"
+        f"{count} of {size} are the user's example again, since the network does not run on its values in another order: --inputs FILE takes more that it runs on"
     ]
 
 

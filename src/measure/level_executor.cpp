@@ -19,6 +19,7 @@ constexpr int kMostIterations = 1000;        // a block of a level that does nex
 constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after three
 constexpr double kSlowestClockNs = 60e6;     // slower ones are checked by their blocks alone
 constexpr int kClockLooks = 3, kMostClockLooks = 12;
+constexpr int kBlocksForUnseen = 4;  // one block in so many, drawn, has an input that the process never saw
 const char* const kConductHint = "what else runs for the level, or when it works, is not the case's (docs/method.md)";
 const char* const kClockHint =
     "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured";
@@ -76,6 +77,8 @@ std::optional<Failure> LevelExecutor::bring_up(int restart) {
     if (auto why = prove_again(**session, restart)) return why;
   session_ = std::move(*session);
   began_ = true;
+  told_ns_ = 0;
+  unseen_ = judge_.outputs ? judge_.outputs->unseen() : std::vector<int>();
   return std::nullopt;
 }
 
@@ -111,7 +114,18 @@ Result<void> LevelExecutor::start(int restart) {
   return {};
 }
 
-BlockPlan LevelExecutor::plan_block(stats::Random& random) const {
+// A level that knows when it is shown one, and when there are no more, gains: docs/method.md.
+void LevelExecutor::show_unseen(BlockPlan& plan, stats::Random& random) {
+  if (unseen_.empty() || random.below(kBlocksForUnseen) != 0) return;
+  const auto at = unseen_.begin() + static_cast<std::ptrdiff_t>(random.below(unseen_.size()));
+  const auto file = session_->new_file();
+  if (!judge_.outputs->write_unseen(*at, file)) return;  // no space: an input of the ring serves
+  plan.exchange = *at;
+  plan.entry = file;
+  unseen_.erase(at);
+}
+
+BlockPlan LevelExecutor::plan_block(stats::Random& random) {
   BlockPlan plan;
   plan.iterations = std::clamp(static_cast<int>(std::lround(kBlockNs / participant_.iteration_ns)), 1, kMostIterations);
   // The first iterations after another process ran are slow; a short iteration would carry that into the block.
@@ -119,7 +133,9 @@ BlockPlan LevelExecutor::plan_block(stats::Random& random) const {
   const auto ring = static_cast<std::uint64_t>(participant_.job.bundle->info.value("ring", 1));
   for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(static_cast<int>(random.below(ring)));
   plan.check = static_cast<int>(random.below(static_cast<std::uint64_t>(plan.iterations)));
-  if (!judge_.training) plan.exchange = static_cast<int>(random.below(ring));
+  if (judge_.training) return plan;
+  plan.exchange = static_cast<int>(random.below(ring));
+  show_unseen(plan, random);
   return plan;
 }
 
@@ -127,6 +143,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   const auto plan = plan_block(turn.random);
   if (meter_) meter_->turn_begins();
   auto block = session_->measure(plan);
+  if (std::error_code ec; !plan.entry.empty()) std::filesystem::remove(plan.entry, ec);
   if (!block) {
     if (!interrupted()) participant_.drop(block.error());
     return run::Came::failure;
@@ -134,6 +151,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   pause();  // before its output is judged
   if (meter_) meter_->turn_ended(plan.head + plan.iterations);
   const auto& timed = session_->last_timed();
+  told_ns_ += timed.reported_ns;
   const double bytes = session_->last_bytes();
   clock_.add_kept(session_->kept_ns(), timed.reported_ns / plan.iterations, bytes);
   clock_.add_block(timed, plan.head, bytes + (plan.exchange ? input_bytes_of(participant_) : 0));
@@ -174,7 +192,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
 void LevelExecutor::note_conduct(const store::Block& block, const BlockPlan& plan) {
   auto& conduct = participant_.evidence.conduct;
   const double moved = plan.exchange ? 2 * input_bytes_of(participant_) : 0;
-  conduct.add_block(block.wall_ns, plan.check, moved);
+  conduct.add_block(block.wall_ns, plan.check, moved, !plan.entry.empty());
   if (block.cpu_ns && on_processors())
     conduct.add_iterations(static_cast<double>(*block.cpu_ns), session_->last_timed().reported_ns, plan.iterations,
                            moved, threads_);
@@ -191,6 +209,7 @@ std::optional<Failure> LevelExecutor::begin_again() {
   meter_.reset();  // what loading takes is no iteration's
   if (auto done = start_training(*session_, *judge_.training); !done) return done.error();
   began_ = true;
+  told_ns_ = 0;
   return std::nullopt;
 }
 
@@ -208,18 +227,19 @@ void LevelExecutor::note_meter(int restart) {
 Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
   note_meter(restart);
   if (participant_.job.level.harness) return {};
-  if (const auto why = participant_.evidence.conduct.complaint(); !why.empty()) {
+  if (!behaves(restart) || !judge_.training) return {};
+  const auto checked = check_last_step(participant_, *session_, *judge_.training, random, told_ns_);
+  if (!checked && !interrupted()) participant_.drop(checked.error());
+  if (checked && behaves(restart)) profile_phases(participant_, *session_, *judge_.training);
+  return {};
+}
+
+bool LevelExecutor::behaves(int restart) {
+  const auto why = participant_.evidence.conduct.complaint();
+  if (!why.empty())
     participant_.drop(
         {.state = State::mistrusted, .what = fmt::format("restart {}: {}", restart + 1, why), .hint = kConductHint});
-    return {};
-  }
-  if (!judge_.training) return {};
-  const auto checked = check_last_step(participant_, *session_, *judge_.training, random);
-  if (checked)
-    profile_phases(participant_, *session_, *judge_.training);
-  else if (!interrupted())
-    participant_.drop(checked.error());
-  return {};
+  return why.empty();
 }
 
 void LevelExecutor::pause() {

@@ -39,9 +39,11 @@ class LevelExecutor : public run::Executor {
  private:
   std::optional<Failure> bring_up(int restart);
   std::optional<Failure> prove_again(Session& session, int restart);
-  BlockPlan plan_block(stats::Random& random) const;
+  BlockPlan plan_block(stats::Random& random);
+  void show_unseen(BlockPlan& plan, stats::Random& random);
   std::optional<Failure> begin_again();
   void note_meter(int restart);
+  bool behaves(int restart);  // else its row says why not
   void note_conduct(const store::Block& block, const BlockPlan& plan);
   bool on_processors() const;  // and not on a GPU
 
@@ -52,6 +54,8 @@ class LevelExecutor : public run::Executor {
   WarmProcesses* warm_;
   std::unique_ptr<Session> session_;
   proof::ClockEvidence clock_;
+  double told_ns_ = 0;                 // of the iterations of its blocks, by the level
+  std::vector<int> unseen_;            // inputs that this process has not been shown
   std::optional<RestartMeter> meter_;  // of the first instance, in a restart that goes its plain way
   bool began_ = true;                  // in mode train: no block yet since the case's weights were loaded
 };

@@ -28,7 +28,7 @@ constexpr std::int64_t kMost = std::int64_t{1} << 53;  // of anything that is co
 constexpr int kPlaces = 8;  // three bits each: 16 million iterations of a process before a number returns
 
 // What the main thread of a process, or ours, has waited for a core so far; 0 where the kernel does not tell.
-double waited_for_core_ns(const std::string& process) {
+double waited_ns_of(const std::string& process) {
   std::ifstream file("/proc/" + process + "/schedstat");
   double running = 0, waited = 0;
   return file >> running >> waited ? waited : 0;
@@ -273,14 +273,18 @@ Try<std::vector<std::int64_t>> Session::warm_up(int iterations, std::chrono::nan
   return result;
 }
 
+double Session::waited_for_core_ns() const {
+  return waited_ns_of(std::to_string(worker_->pid())) + waited_ns_of("thread-self");
+}
+
 Try<store::Block> Session::measure(const BlockPlan& plan) {
-  const auto process = std::to_string(worker_->pid());
-  const double queued = waited_for_core_ns(process) + waited_for_core_ns("thread-self");
+  const double queued = waited_for_core_ns();
   Json request = {{"iterations", plan.iterations}, {"head", plan.head},    {"indices", plan.indices},
                   {"check", plan.check},           {"out", out_.string()}, {"region", "end_to_end"}};
   if (plan.fresh) {
     request["fresh"] = {{"first", next_number_}, {"places", places_}};
     if (plan.exchange) request["fresh"]["exchange"] = *plan.exchange;
+    if (!plan.entry.empty()) request["fresh"]["entry"] = plan.entry.string();
   }
   auto answer = call("measure", std::move(request));
   next_number_ += static_cast<std::uint64_t>(plan.iterations);
@@ -302,8 +306,7 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   steps_ += plan.head + plan.iterations;
   const double reported_ns = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
   const auto waited_ns = static_cast<double>(waited_ns_);
-  const double queuing =
-      std::clamp(waited_for_core_ns(process) + waited_for_core_ns("thread-self") - queued, 0.0, waited_ns);
+  const double queuing = std::clamp(waited_for_core_ns() - queued, 0.0, waited_ns);
   timed_ = {plan.iterations, reported_ns, waited_ns - queuing, queuing};
   if (const auto why = proof::impossible_times(block.wall_ns, block.latency_ns, waited_ns); !why.empty())
     return tl::unexpected(impossible("measure", why));
@@ -372,7 +375,9 @@ Try<TrainState> Session::state(const std::vector<std::string>& names) {
   });
   Json arguments = {{"out", state.file->string()}};
   if (!names.empty()) arguments["names"] = names;
+  const double queued = waited_for_core_ns();
   auto done = STRATA_TRY(call("state", std::move(arguments)));
+  state_ns_ = std::max(0.0, static_cast<double>(waited_ns_) - (waited_for_core_ns() - queued));
   auto reader = fields(done, "state");
   state.step = reader.integer("step", 0, kMost);
   state.lr = reader.number("lr", -HUGE_VAL, HUGE_VAL);

@@ -38,6 +38,7 @@ struct BlockPlan {
   std::vector<int> indices;                    // the ring index of each iteration
   bool fresh = true;                           // its inputs differ from all before (docs/protocol.md, `fresh`)
   std::optional<int> exchange = std::nullopt;  // whose input the checked iteration finds in its entry; inference only
+  std::filesystem::path entry = {};            // a file of that input, where it is none of the ring's
 };
 
 // What `state` wrote, copied. The file goes with the last copy.
@@ -138,6 +139,7 @@ class Session {
   // By layer, in the order in which they run, in step `step` of the order, which is not made. Where offers("norms").
   Try<std::vector<core::LayerSize>> norms(const std::string& split, const std::filesystem::path& order,
                                           std::int64_t step);
+  double state_ns() const { return state_ns_; }  // how long the last state() took, but for waiting for a core
   std::int64_t steps() const { return steps_; }  // that the worker's optimiser has done, by the requests it was sent
   bool offers(std::string_view op) const;
   std::filesystem::path new_file() const;  // a name in the scratch folder that nobody has
@@ -160,6 +162,7 @@ class Session {
   explicit Session(const Job& job);
   static Try<std::unique_ptr<Session>> start(const Job& job, const std::vector<int>& cpus);
   void name_out();
+  double waited_for_core_ns() const;  // by the worker and by this thread, so far
   Try<SafeTensors> take_output(std::string_view op) const;
   Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
@@ -188,7 +191,7 @@ class Session {
   std::uint64_t next_number_ = 1;      // of a timed iteration
   bool new_inputs_ = false;            // in the last block
   int checked_ = 0;
-  double kept_ns_ = 0;
+  double kept_ns_ = 0, state_ns_ = 0;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do

@@ -220,10 +220,11 @@ std::vector<std::string> gradients_of(const std::vector<std::string>& parameters
 // The check of the last step; nullopt: its loss is not finite.
 Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Session& session,
                                                    const TrainReference& reference, int index,
-                                                   const std::vector<std::string>& parameters) {
+                                                   const std::vector<std::string>& parameters, double told_ns) {
+  auto before = STRATA_TRY(session.state());  // the first request after the blocks, so that work put off shows in it
+  const double first_ns = session.state_ns();
   // Masks cannot be drawn twice alike, so the steps that are compared go without.
   if (reference.has_dropout()) STRATA_TRY(session.set_mode("train", false));
-  auto before = STRATA_TRY(session.state());
   check_counts(participant, session, before, reference.optimiser());
   const auto steps = session.steps();
   const double lr = core::learning_rate(reference.optimiser(), steps);
@@ -232,6 +233,8 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
   const auto timed_loss = STRATA_TRY(session.checked_output());
   if (!std::isfinite(loss_in(timed_loss, index))) return std::nullopt;
   auto after = STRATA_TRY(session.state(names_of(before.tensors, parameters)));
+  if (told_ns > 0 && !core::is_light(reference.bundle()))  // which reads a part of it the second time
+    participant.evidence.conduct.add_state(first_ns, session.state_ns(), told_ns);
   const OwnState weights(session, weights_in(before.tensors));
   if (weights.error()) return tl::unexpected(*weights.error());
   std::vector<SafeTensors> gradients;
@@ -265,14 +268,14 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
 }  // namespace
 
 Try<void> check_last_step(Participant& participant, Session& session, const TrainReference& reference,
-                          stats::Random& random) {
+                          stats::Random& random, double told_ns) {
   const auto parameters = judged_parameters(reference, random);
   const int index = static_cast<int>(random.below(static_cast<std::uint64_t>(std::max(1, reference.ring()))));
-  auto step = last_step(participant, session, reference, index, parameters);
+  auto step = last_step(participant, session, reference, index, parameters, told_ns);
   if (step && !*step) {  // the training diverged after the last block that was looked at
     ++participant.training.begun_again;
     STRATA_TRY(start_training(session, reference));
-    step = last_step(participant, session, reference, index, parameters);
+    step = last_step(participant, session, reference, index, parameters, 0);
   }
   if (!step) return tl::unexpected(step.error());
   const auto update = *step ? **step : proof::UpdateVerdict{diverged(index)};

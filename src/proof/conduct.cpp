@@ -14,6 +14,12 @@ namespace {
 // to fetch the inputs that changed places, and a switch.
 constexpr double kBeyondShare = 0.5, kBeyondNs = 50e3, kMovedBytesPerNs = 1;
 constexpr std::size_t kFewestCompared = 20;
+// Of new inputs the quickest is looked at: of four that others' programs held up all, of ten none is.
+constexpr std::size_t kFewestUnseen = 4, kManyUnseen = 10;
+constexpr double kManyBeyondShare = 0.2;
+// Of reading a state the first time, against the second: its file may find colder caches, and is a twentieth of what
+// the level told not done, it gains nothing worth while.
+constexpr double kStateTimes = 2, kStateNs = 50e6, kStateToldShare = 0.05;
 // One thread is tied to a processor; more are not, and a library's own may turn while they wait.
 constexpr double kMoreProcessors = 1.15, kWaitingThread = 0.6, kSlackS = 0.05;
 // What a block and an iteration take beside the told times, and the least told time that says anything.
@@ -21,10 +27,17 @@ constexpr double kBesidesBlockNs = 200e3, kBesidesIterationNs = 20e3, kLeastRepo
 
 }  // namespace
 
-void Conduct::add_block(std::span<const std::int64_t> wall_ns, int check, double moved_bytes) {
+void Conduct::add_block(std::span<const std::int64_t> wall_ns, int check, double moved_bytes, bool unseen) {
   std::vector<double> others;
   for (std::size_t i = 0; i < wall_ns.size(); ++i)
     if (i != static_cast<std::size_t>(check)) others.push_back(static_cast<double>(wall_ns[i]));
+  const bool has_check = check >= 0 && static_cast<std::size_t>(check) < wall_ns.size();
+  if (unseen && has_check) {
+    unseen_ns_.push_back(static_cast<double>(wall_ns[static_cast<std::size_t>(check)]));
+    unseen_moved_ = std::max(unseen_moved_, moved_bytes);
+  }
+  if (!others.empty() || (has_check && !unseen))
+    known_ns_.push_back(others.empty() ? static_cast<double>(wall_ns.front()) : stats::median(others));
   if (check < 0 || others.empty() || others.size() == wall_ns.size()) return;
   const double median = stats::median(others);
   others_ns_.push_back(median);
@@ -45,6 +58,14 @@ void Conduct::add_iterations(double cpu_ns, double wall_ns, int iterations, doub
   reported_cpu_ns_ += cpu_ns;
   reported_wall_ns_ += wall_ns;
   reported_besides_ns_ += kBesidesBlockNs + kBesidesIterationNs * iterations + moved_bytes / kMovedBytesPerNs;
+}
+
+void Conduct::add_state(double first_ns, double again_ns, double told_ns) {
+  const double late = first_ns - (kStateTimes * again_ns + kStateNs + kStateToldShare * told_ns);
+  if (least_late_ns_ && *least_late_ns_ <= late) return;
+  least_late_ns_ = late;
+  late_of_ns_ = first_ns;
+  late_told_ns_ = told_ns;
 }
 
 bool Conduct::checks_compared() const {
@@ -80,9 +101,38 @@ std::string Conduct::complaint_of_processors() const {
       exceeded ? std::max(processors_, in_iterations) : processors_, threads_, threads_ == 1 ? "" : "s");
 }
 
+bool Conduct::unseen_compared() const {
+  return unseen_ns_.size() >= kFewestUnseen && !known_ns_.empty();
+}
+
+double Conduct::unseen_ns() const {
+  if (unseen_ns_.empty() || known_ns_.empty()) return 0;
+  return *std::min_element(unseen_ns_.begin(), unseen_ns_.end()) - stats::median(known_ns_);
+}
+
+std::string Conduct::complaint_of_unseen() const {
+  if (!unseen_compared()) return {};
+  const double known = stats::median(known_ns_);
+  const double share = unseen_ns_.size() < kManyUnseen ? kBeyondShare : kManyBeyondShare;
+  if (unseen_ns() <= share * known + kBeyondNs + unseen_moved_ / kMovedBytesPerNs) return {};
+  return fmt::format(
+      "each of {} inputs that it had never seen took {:.3g} ms longer or more than the {:.3g} ms of those that it "
+      "knew: "
+      "it remembers results",
+      unseen_ns_.size(), unseen_ns() * 1e-6, known * 1e-6);
+}
+
+std::string Conduct::complaint_of_states() const {
+  if (!least_late_ns_ || *least_late_ns_ <= 0) return {};
+  return fmt::format(
+      "reading its state after the timed steps, of which it told {:.3g} ms, took {:.3g} ms: the work is put off",
+      late_told_ns_ * 1e-6, late_of_ns_ * 1e-6);
+}
+
 std::string Conduct::complaint() const {
-  auto why = complaint_of_processors();
-  return why.empty() ? complaint_of_checks() : why;
+  for (const auto& why : {complaint_of_processors(), complaint_of_states(), complaint_of_checks()})
+    if (!why.empty()) return why;
+  return complaint_of_unseen();
 }
 
 }  // namespace strata::proof

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,8 +14,8 @@ namespace strata::proof {
 class Conduct {
  public:
   // A block of which iteration `check` was checked, and before which `moved_bytes` of inputs changed places: what else
-  // lay in the caches may be gone.
-  void add_block(std::span<const std::int64_t> wall_ns, int check, double moved_bytes);
+  // lay in the caches may be gone. `unseen`: on an input that its process never saw before.
+  void add_block(std::span<const std::int64_t> wall_ns, int check, double moved_bytes, bool unseen = false);
   // A restart: processor time of the level and all that it started, and how long its turns took. Where it takes no turn
   // it is stopped, so that what it uses then counts as well.
   void add_restart(double cpu_s, double turns_s, int threads);
@@ -22,6 +23,10 @@ class Conduct {
   // A block's iterations as the level tells of them: processor time of its process from the first to the last, and
   // their times. What is done to inputs between them is in the former alone.
   void add_iterations(double cpu_ns, double wall_ns, int iterations, double moved_bytes, int threads);
+
+  // In mode train: how long it took to read the state after a restart's blocks, of whose iterations the level told
+  // `told_ns`, and again after one step more. Work that is put off until somebody looks is made in the former.
+  void add_state(double first_ns, double again_ns, double told_ns);
 
   bool checks_compared() const;  // enough blocks of two iterations or more
   double checked_ns() const;     // median over those blocks: what the checked iteration takes beyond the others
@@ -32,10 +37,21 @@ class Conduct {
   // Empty: nothing speaks against it.
   std::string complaint_of_checks() const;
   std::string complaint_of_processors() const;
-  std::string complaint() const;  // either
+  // Of inputs that it never saw: each of several took longer than those that it knew.
+  std::string complaint_of_unseen() const;
+  bool states_read() const { return least_late_ns_.has_value(); }
+  std::string complaint_of_states() const;
+  std::string complaint() const;  // any
+  std::size_t unseen() const { return unseen_ns_.size(); }
+  bool unseen_compared() const;  // enough of them
+  double unseen_ns() const;      // the least that such an input took beyond the median of the others
 
  private:
   std::vector<double> beyond_ns_, allowed_ns_, others_ns_;  // of each block
+  std::vector<double> unseen_ns_, known_ns_;  // of iterations on new inputs; medians of blocks on known ones
+  double unseen_moved_ = 0;                   // bytes before one of them, at most
+  std::optional<double> least_late_ns_;       // of reading a state, above what is allowed
+  double late_of_ns_ = 0, late_told_ns_ = 0;
   double processors_ = 0;
   bool too_many_ = false;
   double reported_cpu_ns_ = 0, reported_wall_ns_ = 0, reported_besides_ns_ = 0;  // of all blocks

@@ -23,6 +23,33 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
     lines.fail(checked, OutputVerdict::Kind::mistrusted, why, "it works where it is checked");
   else
     lines.add(checked);
+  Line unseen{.check = "inputs that it never saw take as long",
+              .how = "observed",
+              .result = "not_checked",
+              .value = "",
+              .bound = "",
+              .detail = fmt::format("{} of them were timed: too few", conduct.unseen())};
+  if (conduct.unseen_compared()) {
+    unseen.result = "pass";
+    unseen.value = fmt::format("{:+.3g} us beside the others", conduct.unseen_ns() * 1e-3);
+    unseen.detail = fmt::format("the least of {}", conduct.unseen());
+  }
+  if (const auto why = conduct.complaint_of_unseen(); !why.empty())
+    lines.fail(unseen, OutputVerdict::Kind::mistrusted, why, "it remembers results");
+  else
+    lines.add(unseen);
+  if (conduct.states_read()) {  // in mode train
+    Line read{.check = "nothing is put off until the state is read",
+              .how = "observed",
+              .result = "pass",
+              .value = "",
+              .bound = "",
+              .detail = "after the blocks of each restart it was read as quickly as a step later"};
+    if (const auto why = conduct.complaint_of_states(); !why.empty())
+      lines.fail(read, OutputVerdict::Kind::mistrusted, why, "the work is put off");
+    else
+      lines.add(read);
+  }
   Line processors{.check = "processors used",
                   .how = "observed",
                   .result = "not_checked",

@@ -105,6 +105,9 @@ Result<Reference> Reference::open(const fs::path& bundle) {
   if (there_is(bundle / "reference" / "faults.safetensors")) {
     out.faults_ = STRATA_TRY(SafeTensors::map(bundle / "reference" / "faults.safetensors"));
   }
+  if (const auto file = bundle / "reference" / "unseen.safetensors"; there_is(file)) {
+    out.unseen_ = STRATA_TRY(SafeTensors::map(file));
+  }
   STRATA_TRY(out.check_whole());
   return out;
 }
@@ -193,7 +196,24 @@ std::vector<std::string> Reference::generic_sets() const {
 
 const TensorView* Reference::expected(std::string_view set, int index, std::string_view output) const {
   const Set* weight_set = set_of(set);
-  return weight_set ? weight_set->reference.find(fmt::format("f64/{}/{}", index, output)) : nullptr;
+  if (!weight_set) return nullptr;
+  const auto name = fmt::format("f64/{}/{}", index, output);
+  return unseen_ && set == "timed" && index >= ring_ ? unseen_->find(name) : weight_set->reference.find(name);
+}
+
+std::vector<int> Reference::unseen() const {
+  std::set<int> out;
+  for (const std::string& tensor : unseen_ ? unseen_->names() : std::vector<std::string>())
+    if (const auto owner = owner_and_index(tensor); owner && owner->first == "f64") out.insert(owner->second);
+  return {out.begin(), out.end()};
+}
+
+Result<void> Reference::write_unseen(int index, const fs::path& path) const {
+  std::vector<std::pair<std::string, TensorView>> tensors;
+  const auto prefix = fmt::format("{}/", index);
+  for (const std::string& name : unseen_ ? unseen_->names() : std::vector<std::string>())
+    if (name.starts_with(prefix)) tensors.emplace_back("0/" + name.substr(prefix.size()), *unseen_->find(name));
+  return write_safetensors(path, tensors);
 }
 
 std::vector<const TensorView*> Reference::legitimate(std::string_view set, int index, std::string_view output) const {

@@ -68,6 +68,10 @@ class Reference {
   const TensorView* expected(std::string_view set, int index, std::string_view output) const;
   std::vector<const TensorView*> legitimate(std::string_view set, int index, std::string_view output) const;
   std::vector<int> indices(std::string_view set) const;  // that the set has references for
+  // Of the timed weights: inputs behind the ring, which no level sees before it is timed on them. expected() has them.
+  std::vector<int> unseen() const;
+  // Writes one of them as a ring of one entry.
+  Result<void> write_unseen(int index, const std::filesystem::path& path) const;
   Envelope envelope(std::string_view set, std::string_view output) const;
   // True if input `index` has a reference that differs from every other input's by more than twice the strict bound, so
   // that an output which matches it was computed from that input.
@@ -100,7 +104,7 @@ class Reference {
   nlohmann::json bundle_;
   std::vector<OutputSpec> outputs_;
   std::map<std::string, Set, std::less<>> sets_;
-  std::optional<SafeTensors> faults_;
+  std::optional<SafeTensors> faults_, unseen_;
   bool weaker_ = false;
   int ring_ = 0;
   core::Case question_;

@@ -102,6 +102,24 @@ class NeedsOneDNN(torch.nn.Module):
         return x * 2
 
 
+def test_inputs_that_levels_have_not_seen_differ_from_the_ring_and_have_eager_s_answers(folder):
+    bundle = read_bundle(folder)
+    unseen = load_file(folder / "reference" / "unseen.safetensors")
+    ring = load_file(folder / "inputs.safetensors")
+    error = envelope_error(*runs_of(folder, "timed"))
+    places = sorted({int(k.split("/")[1]) for k in unseen if k.startswith("f64/")})
+    assert places == list(range(bundle["ring"], bundle["ring"] + 6))
+    module = build_model(bundle["case"]["model"]).module
+    module.load_state_dict(load_file(folder / "weights" / "timed.safetensors"))
+    for place in places:
+        entry = {d["name"]: unseen[f"{place}/{d['name']}"] for d in bundle["inputs"]}
+        for i in range(bundle["ring"]):
+            assert any(not torch.equal(v, ring[f"{i}/{k}"]) for k, v in entry.items())
+        answers = call(module.eval(), entry, bundle)
+        expected = entry_of(unseen, "f64", place)
+        assert max(output_errors(answers, expected).values()) <= 8 * error
+
+
 def test_a_legitimate_run_that_the_network_cannot_do_is_left_out_for_another():
     bundle = {"inputs": [{"name": "x", "keyword": False}]}
     runs = envelope(Runner(bundle, "cpu", 1), NeedsOneDNN(), [{"x": torch.ones(2, 3)}], seed=1)

@@ -180,6 +180,15 @@ def test_an_input_of_one_batch_serves_for_all_and_rows_stay_together(tmp_path):
     assert [rows(entry["scale"]) for entry in ring] == [[7]] * 4
 
 
+def test_entries_behind_the_ring_are_of_its_kind_and_change_nothing_of_it(tiny):
+    spec = {"seed": 3, "ring": 4, "input_file": None, "input_from": None, "synthetic": False}
+    inputs = [Input("x", False, "float32", [2, 6])]
+    ring, source = make_ring(spec, inputs)
+    longer, same_source = make_ring(spec, inputs, further=6)
+    assert len(ring) == 4 and len(longer) == 10 and source == same_source
+    assert all(torch.equal(a["x"], b["x"]) for a, b in zip(ring, longer))
+
+
 def test_equal_entries_are_said(tmp_path):
     np.savez(tmp_path / "x.npz", x=np.ones((1, 2), np.float32))
     _, source = make_ring(

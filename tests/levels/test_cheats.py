@@ -14,7 +14,18 @@ pytestmark = pytest.mark.alone  # what is said of a level follows from times
 LEVELS = Path(__file__).resolve().parent / "cheats"
 MODEL = f"{ROOT / 'examples/tiny_mlp.py'}:build"
 WORK_MS = 0.8  # of processor time, which honest work takes
-BOTH = ["content", "place", "later", "ahead", "clock", "references", "less", "buffer"]
+BOTH = [
+    "content",
+    "coarse",
+    "table",
+    "place",
+    "later",
+    "ahead",
+    "clock",
+    "references",
+    "less",
+    "buffer",
+]
 PYTHON_ALONE = ["checks", "checked"]  # of what only Python can reach
 
 
@@ -79,6 +90,7 @@ def test_the_honest_level_beside_cheats_is_measured(rows):
         "every timed input is new",
         "checked iterations take as long",
         "processors used",
+        "inputs that it never saw take as long",
         "references are out of sight",
     ):
         assert lines[check]["result"] == "pass", lines[check]
@@ -92,7 +104,7 @@ def test_a_cheat_that_gains_nothing_has_the_time_that_its_work_takes(rows, cheat
     ]
 
 
-@pytest.mark.parametrize("cheat", ["place", "less", "buffer", "checks"])
+@pytest.mark.parametrize("cheat", ["table", "place", "less", "buffer", "checks"])
 def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat):
     row = row_of(rows, cheat)
     assert row["state"] in ("unequal", "mistrusted") and row["end_to_end_ms"] is None, (
@@ -108,6 +120,7 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
         ("later", "the work is put off"),
         ("clock", "by the driver's clock"),
         ("checked", "the iteration whose result is checked takes"),
+        ("coarse", "inputs that it had never seen took"),
     ],
 )
 def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words):
@@ -139,6 +152,22 @@ def test_references_that_are_shown_serve_a_cheat_and_the_certificate_says_that_t
     )
     line = lines_of(rows["references"])["references are out of sight"]
     assert line["result"] == "not_checked" and "STRATA_SHOW_REFERENCES is set" in line["detail"]
+
+
+def test_steps_that_are_made_when_the_state_is_read_are_mistrusted(tmp_path):
+    result = compare_all(
+        tmp_path,
+        MODEL,
+        *("--mode", "train", "--threads", "1", "--restarts", "1", "--budget", "3s"),
+        *("--levels", "cheat_train,cheat_train@later"),
+        levels=LEVELS,
+    )
+    rows = {row["variant"]: row for row in result["cases"][0]["rows"]}
+    honest, later = rows["default"], rows["later"]
+    assert honest["state"] == "measured", honest["reason"]
+    assert lines_of(honest)["nothing is put off until the state is read"]["result"] == "pass"
+    assert later["state"] == "mistrusted" and later["end_to_end_ms"] is None, later["state"]
+    assert "the work is put off" in later["reason"], later["reason"]
 
 
 @pytest.mark.parametrize("language", ["c++", "python"])

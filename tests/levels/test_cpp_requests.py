@@ -133,9 +133,23 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
                 assert np.allclose(
                     value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max()
                 )
+    first = {name[2:]: value for name, value in ring.items() if name.startswith("1/")}
+    for entry, count in (("unseen", 1), ("two", 2)):
+        save_file(
+            {f"{k}/{name}": -value for k in range(count) for name, value in first.items()},
+            tmp_path / entry,
+        )
+    unseen = {"exchange": 7, "entry": str(tmp_path / "unseen")}
+    worker.ask("measure", **block, check=2, fresh=changes | unseen)
+    outputs = load_file(out)
+    assert outputs and all(
+        name.startswith("7/") and not np.allclose(value, before["1/" + name[2:]])
+        for name, value in outputs.items()
+    )
     after = worker.prove([0, 1, 2, 3])
     assert all((after[name] == before[name]).all() for name in before), "the ring is as it was"
     for changed in (
+        changes | unseen | {"entry": str(tmp_path / "two")},
         3,
         {"first": 1},
         {"first": "x", "places": []},

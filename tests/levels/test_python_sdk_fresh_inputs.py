@@ -23,6 +23,8 @@ from scale_level import MEASURE, code_of
         {"first": True, "places": []},
         {"first": 1, "places": [], "exchange": 4},
         {"first": 1, "places": [], "exchange": "0"},
+        {"first": 1, "places": [], "exchange": 4, "entry": 3},
+        {"first": 1, "places": [], "entry": "no exchange"},
     ],
 )
 def test_wrong_fields_of_fresh_inputs_are_bad_requests(changed, sample):
@@ -98,6 +100,22 @@ def test_a_level_that_remembers_by_the_place_of_its_input_gives_a_wrong_answer_w
     assert (load_file(tmp_path / "out")["1/output"] == 30).all(), (
         "entry 2's, where entry 1's input stood"
     )
+
+
+def test_a_checked_iteration_may_find_an_input_that_is_none_of_the_rings(sample, tmp_path):
+    worker = sample(REMEMBERS, bases="Level, Reports")
+    worker.load()
+    worker.prove([0, 1, 2, 3])
+    save_file({"0/arg0": np.full((2, 3), 7, np.float32)}, tmp_path / "unseen")
+    changed = {"first": 1, "places": PLACES, "exchange": 9, "entry": str(tmp_path / "unseen")}
+    worker.ask("measure", **block_of(tmp_path), fresh=changed)
+    assert np.allclose(load_file(tmp_path / "out")["9/output"], 70, rtol=8 * 2.0**-23, atol=0)
+    assert (worker.prove([2])["2/output"] == 30).all(), "the ring is as it was"
+    for name, shape in (("short", (1, 3)), ("double", (2, 3))):
+        dtype = np.float64 if name == "double" else np.float32
+        save_file({"0/arg0": np.full(shape, 7, dtype)}, tmp_path / name)
+        changed["entry"] = str(tmp_path / name)
+        assert code_of(worker, "measure", **(MEASURE | {"fresh": changed})) == "bad_request"
 
 
 def test_work_that_is_put_off_until_the_result_is_read_shows_in_the_time_of_keeping_it(

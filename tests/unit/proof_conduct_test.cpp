@@ -48,6 +48,50 @@ TEST(ConductWhileTimed, a_few_slow_blocks_or_too_few_of_all_accuse_nobody) {
   EXPECT_EQ(conduct.complaint(), "");
 }
 
+// So many inputs that it never saw, among five times as many blocks of those that it knew.
+Conduct shown_unseen(int count, std::int64_t unseen_ns, std::int64_t known_ns, int iterations) {
+  Conduct conduct;
+  for (int block = 0; block < 6 * count; ++block) {
+    std::vector<std::int64_t> walls(static_cast<std::size_t>(iterations), known_ns);
+    if (block % 6 == 0) walls.back() = unseen_ns;
+    conduct.add_block(walls, iterations - 1, 0, block % 6 == 0);
+  }
+  return conduct;
+}
+
+TEST(ConductWhileTimed, a_level_that_remembers_results_is_slower_on_inputs_that_it_never_saw) {
+  for (const int iterations : {1, 5}) {
+    EXPECT_THAT(shown_unseen(4, 6 * ms, 3 * ms, iterations).complaint(),
+                HasSubstr("each of 4 inputs that it had never seen took 3 ms longer or more than the 3 ms"));
+    EXPECT_NE(shown_unseen(12, 4 * ms, 3 * ms, iterations).complaint(), "") << "many of them tell of less";
+    EXPECT_EQ(shown_unseen(4, 4 * ms, 3 * ms, iterations).complaint(), "");
+    EXPECT_EQ(shown_unseen(3, 6 * ms, 3 * ms, iterations).complaint(), "") << "too few";
+  }
+}
+
+TEST(ConductWhileTimed, one_unseen_input_that_took_no_longer_clears_those_that_did) {
+  auto conduct = shown_unseen(20, 9 * ms, 3 * ms, 1);
+  conduct.add_block(std::vector<std::int64_t>{3 * ms}, 0, 0, true);
+  EXPECT_EQ(conduct.complaint(), "");
+  EXPECT_TRUE(conduct.unseen_compared());
+}
+
+TEST(ConductWhileTimed, steps_that_are_made_when_the_state_is_read_are_seen) {
+  Conduct conduct;
+  EXPECT_FALSE(conduct.states_read());
+  conduct.add_state(900.0 * ms, 20.0 * ms, 1000.0 * ms);
+  EXPECT_THAT(conduct.complaint(), HasSubstr("of which it told 1e+03 ms, took 900 ms: the work is put off"));
+  conduct.add_state(45.0 * ms, 20.0 * ms, 1000.0 * ms);
+  EXPECT_EQ(conduct.complaint(), "") << "one restart in which nothing was put off clears the other";
+}
+
+TEST(ConductWhileTimed, a_state_that_takes_long_to_read_each_time_accuses_nobody) {
+  Conduct conduct;
+  conduct.add_state(900.0 * ms, 500.0 * ms, 100.0 * ms);
+  conduct.add_state(90.0 * ms, 20.0 * ms, 50.0 * ms);
+  EXPECT_EQ(conduct.complaint(), "");
+}
+
 TEST(ConductWhileTimed, a_second_thread_of_a_case_of_one_is_seen) {
   Conduct conduct;
   conduct.add_restart(1.02, 1.0, 1);

@@ -179,6 +179,16 @@ Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path) {
   }
 }
 
+std::vector<HostTensor> read_unseen(const Bundle& bundle, const std::filesystem::path& path,
+                                    const std::vector<HostTensor>& like) {
+  Ring unseen = read_inputs(bundle, path);
+  const auto same_shape = [](const HostTensor& a, const HostTensor& b) { return a.view.shape == b.view.shape; };
+  if (unseen.size() != 1 || !std::equal(unseen[0].begin(), unseen[0].end(), like.begin(), like.end(), same_shape))
+    throw Failure("bad_request", fmt::format("{} is not one entry like those of the ring", path.string()),
+                  "send 0/<input> of the ring's shapes");
+  return std::move(unseen.front());
+}
+
 std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem::path& path, std::size_t count) {
   const SafeTensors file = open(path);
   const auto scores = bundle.outputs.empty() ? std::vector<std::int64_t>() : bundle.outputs.front().shape;

@@ -19,6 +19,9 @@ Bundle read_bundle(const std::filesystem::path& folder);
 SafeTensors read_weight_set(const Bundle& bundle, std::string_view set);
 // Copies every whole index (0, 1, ...) of the file into memory of its own, 64-byte aligned; checks dtypes and shapes.
 Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path);
+// The same of a file of one entry that is to be exchanged with `like`: of the same shapes.
+std::vector<HostTensor> read_unseen(const Bundle& bundle, const std::filesystem::path& path,
+                                    const std::vector<HostTensor>& like);
 // The labels of `count` entries of the ring, each I64 [batch] within the classes of the network's first output, copied
 // likewise.
 std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem::path& path, std::size_t count);

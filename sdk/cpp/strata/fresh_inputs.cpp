@@ -44,36 +44,35 @@ static_assert(std::endian::native == std::endian::little);  // the first byte of
 
 FreshInputs::FreshInputs(Ring& ring, std::span<const std::size_t> indices, std::uint64_t first,
                          std::span<const std::uint64_t> places)
-    : ring_(ring), indices_(indices), first_(first), wanted_(places), spots_(ring.size()) {}
+    : ring_(ring), indices_(indices), first_(first), wanted_(places) {}
 
-void FreshInputs::exchange_at(std::size_t check, std::size_t other) {
+void FreshInputs::exchange_at(std::size_t check, Entry& other) {
   check_ = check;
-  other_ = other;
+  other_ = &other;
 }
 
 FreshInputs::~FreshInputs() {
   if (exchanged_) exchange();
-  for (const auto& entry : spots_)
-    if (entry)
-      for (const auto& place : *entry) *place.low = std::byte{place.was};
+  for (const auto& [entry, spots] : spots_)
+    for (const auto& place : spots) *place.low = std::byte{place.was};
 }
 
-const std::vector<FreshInputs::Place>& FreshInputs::places_of(std::size_t entry) {
-  auto& spots = spots_[entry];
-  if (spots) return *spots;
-  spots.emplace();
-  for (auto& input : ring_[entry]) {
+const std::vector<FreshInputs::Place>& FreshInputs::places_of(Entry& entry) {
+  const auto [at, is_new] = spots_.try_emplace(&entry);
+  auto& spots = at->second;
+  if (!is_new) return spots;
+  for (auto& input : entry) {
     const auto count = static_cast<std::size_t>(input.view.elements());
     if (count == 0 || (input.view.dtype != "F32" && input.view.dtype != "F64")) continue;
-    const auto at = input.view.dtype == "F32" ? find_places<float>(writable(input), count, wanted_)
-                                              : find_places<double>(writable(input), count, wanted_);
-    for (std::byte* low : at) spots->push_back({low, std::to_integer<std::uint8_t>(*low)});
+    const auto bytes = input.view.dtype == "F32" ? find_places<float>(writable(input), count, wanted_)
+                                                 : find_places<double>(writable(input), count, wanted_);
+    for (std::byte* low : bytes) spots.push_back({low, std::to_integer<std::uint8_t>(*low)});
     break;
   }
-  return *spots;
+  return spots;
 }
 
-void FreshInputs::number(std::size_t entry, std::uint64_t value) {
+void FreshInputs::number(Entry& entry, std::uint64_t value) {
   for (const auto& place : places_of(entry)) {
     *place.low = std::byte(static_cast<std::uint8_t>((place.was & ~kMask) | (value & kMask)));
     value >>= kBits;
@@ -82,23 +81,23 @@ void FreshInputs::number(std::size_t entry, std::uint64_t value) {
 
 // Entries of a ring have the same shapes.
 void FreshInputs::exchange() {
-  auto &one = ring_[indices_[*check_]], &other = ring_[other_];
+  auto& one = ring_[indices_[*check_]];
   for (std::size_t i = 0; i < one.size(); ++i)
-    std::swap_ranges(writable(one[i]), writable(one[i]) + one[i].view.bytes, writable(other[i]));
+    std::swap_ranges(writable(one[i]), writable(one[i]) + one[i].view.bytes, writable((*other_)[i]));
   exchanged_ = !exchanged_;
 }
 
 void FreshInputs::put(std::size_t iteration) {
   if (exchanged_) exchange();
-  const bool exchanges = check_ == iteration && other_ != indices_[iteration];
-  number(exchanges ? other_ : indices_[iteration], first_ + iteration);
+  auto& entry = ring_[indices_[iteration]];
+  const bool exchanges = check_ == iteration && other_ != &entry;
+  number(exchanges ? *other_ : entry, first_ + iteration);
   if (exchanges) exchange();
 }
 
 std::size_t FreshInputs::places() const {
   std::optional<std::size_t> fewest;
-  for (const auto& entry : spots_)
-    if (entry) fewest = std::min(fewest.value_or(entry->size()), entry->size());
+  for (const auto& [entry, spots] : spots_) fewest = std::min(fewest.value_or(spots.size()), spots.size());
   return fewest.value_or(0);
 }
 

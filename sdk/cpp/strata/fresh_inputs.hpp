@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -23,9 +24,9 @@ class FreshInputs {
   // was.
   FreshInputs(Ring& ring, std::span<const std::size_t> indices, std::uint64_t first,
               std::span<const std::uint64_t> places);
-  // In iteration `check` the entry holds what entry `other` does. Not in training, where a level keeps labels by
-  // itself.
-  void exchange_at(std::size_t check, std::size_t other);
+  // In iteration `check` the entry holds what `other` does: another entry of the ring, or one of no ring, which
+  // outlives this. Not in training, where a level keeps labels by itself.
+  void exchange_at(std::size_t check, std::vector<HostTensor>& other);
   ~FreshInputs();
   FreshInputs(const FreshInputs&) = delete;
   FreshInputs& operator=(const FreshInputs&) = delete;
@@ -39,17 +40,18 @@ class FreshInputs {
     std::byte* low;        // the byte with the value's last bits
     std::uint8_t was = 0;  // that byte
   };
-  const std::vector<Place>& places_of(std::size_t entry);
-  void number(std::size_t entry, std::uint64_t value);
+  using Entry = std::vector<HostTensor>;
+  const std::vector<Place>& places_of(Entry& entry);
+  void number(Entry& entry, std::uint64_t value);
   void exchange();
 
   Ring& ring_;
   std::span<const std::size_t> indices_;
   std::uint64_t first_;
   std::span<const std::uint64_t> wanted_;
-  std::vector<std::optional<std::vector<Place>>> spots_;  // by entry
+  std::map<const Entry*, std::vector<Place>> spots_;
   std::optional<std::size_t> check_;
-  std::size_t other_ = 0;
+  Entry* other_ = nullptr;
   bool exchanged_ = false;
 };
 

@@ -256,12 +256,14 @@ std::vector<std::size_t> Worker::indices(const json& request) const {
     throw Failure("bad_request", "field 'indices' must be a list of ring indices");
   std::vector<std::size_t> result;
   for (const json& item : *it) {
-    if (!item.is_number_unsigned() || item.get<std::uint64_t>() >= ring_.size())
-      throw Failure("bad_request",
-                    fmt::format("index {} is not within the ring: 0 to {}", item.dump(), ring_.size() - 1));
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() >= ring_.size()) throw outside_ring("index", item);
     result.push_back(item.get<std::size_t>());
   }
   return result;
+}
+
+Failure Worker::outside_ring(std::string_view field, const json& index) const {
+  return {"bad_request", fmt::format("{} {} is not within the ring: 0 to {}", field, index.dump(), ring_.size() - 1)};
 }
 
 std::vector<std::size_t> Worker::indices_for(const json& request, std::int64_t iterations) const {
@@ -280,10 +282,6 @@ void Worker::check_results(const std::vector<HostTensor>& results) const {
 void Worker::name_results(Named& named, std::size_t index, const std::vector<HostTensor>& results) const {
   for (std::size_t i = 0; i < results.size(); ++i)
     named.emplace_back(fmt::format("{}/{}", index, declared()[i].name), results[i].view);
-}
-
-void Worker::note_first(std::int64_t wall_ns) {
-  if (!first_ns_) first_ns_ = wall_ns;
 }
 
 // Puts back what the network changed in the caller's inputs. Returns whether it had.
@@ -367,6 +365,7 @@ json Worker::measure(const json& request) {
   }
   const auto out = check ? field<std::string>(request, "out") : std::string();
   std::vector<std::uint64_t> places;
+  std::vector<HostTensor> unseen;  // outlives fresh, which gives it back what it held
   std::optional<FreshInputs> fresh;
   std::size_t checked = check ? entries[*check] : 0;
   if (const auto fresh_request = request.find("fresh"); fresh_request != request.end()) {
@@ -374,11 +373,12 @@ json Worker::measure(const json& request) {
     fresh.emplace(ring_, entries, field<std::uint64_t>(*fresh_request, "first"), places);
     if (check && fresh_request->contains("exchange")) {
       if (steps()) throw Failure("bad_request", "inputs of training steps are not exchanged", "leave exchange out");
-      const auto other = static_cast<std::size_t>(count_field(*fresh_request, "exchange", 0));
-      if (other >= ring_.size())
-        throw Failure("bad_request",
-                      fmt::format("exchange {} is not within the ring: 0 to {}", other, ring_.size() - 1));
-      fresh->exchange_at(*check, checked = other);
+      checked = static_cast<std::size_t>(count_field(*fresh_request, "exchange", 0));
+      if (fresh_request->contains("entry"))
+        unseen = read_unseen(*bundle_, field<std::string>(*fresh_request, "entry"), ring_.front());
+      else if (checked >= ring_.size())
+        throw outside_ring("exchange", checked);
+      fresh->exchange_at(*check, unseen.empty() ? ring_[checked] : unseen);
     }
   }
   const Block block = run_block(iterated(), ring_, static_cast<int>(head), entries, check, fresh ? &*fresh : nullptr);

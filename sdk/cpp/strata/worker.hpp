@@ -103,8 +103,9 @@ class Worker {
   void need_inputs() const;
   std::vector<std::size_t> indices(const json& request) const;
   std::vector<std::size_t> indices_for(const json& request, std::int64_t iterations) const;
+  Failure outside_ring(std::string_view field, const json& index) const;
   void check_case(const Case& run_case);
-  void note_first(std::int64_t wall_ns);
+  void note_first(std::int64_t wall_ns) { first_ns_ = first_ns_.value_or(wall_ns); }
   void iterate_guarded(std::size_t index, std::vector<HostTensor>& results);
   bool restore_inputs(std::size_t index, const std::vector<std::vector<std::byte>>& before);
 

@@ -18,12 +18,12 @@ _UNSIGNED = {numpy.dtype("float32"): numpy.uint32, numpy.dtype("float64"): numpy
 
 
 class FreshInputs:
-    """Of a block. `arrays`: the inputs of each entry of the ring; `first`: the number of the
-    block's first iteration; `places`: drawn by the driver, each taken modulo the number of values
-    of the entry's first input of float32 or float64, and on to the next value that is finite and
-    neither zero nor tiny; each holds three bits. In iteration `check` the entry holds what entry
-    `other` does (None: what it always does; always in training, where labels stay). A context: at
-    its end the ring is as it was.
+    """Of a block. `arrays`: the inputs of each entry of the ring, and of others behind it; `first`:
+    the number of the block's first iteration; `places`: drawn by the driver, each taken modulo the
+    number of values of the entry's first input of float32 or float64, and on to the next value that
+    is finite and neither zero nor tiny; each holds three bits. In iteration `check` the entry holds
+    what entry `other` does (None: what it always does; always in training, where labels stay). A
+    context: at its end the ring is as it was.
     """
 
     def __init__(

@@ -66,7 +66,7 @@ def _fresh(
     checked = indices[check] if check >= 0 else -1
     if fresh_request is None:
         return None, checked
-    allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(worker.ring) - 1}"
+    allowed = f"allowed: `first`, an integer from 0, `places`, a list of them, and in inference `exchange`, a ring index up to {len(worker.ring) - 1}, or any with `entry`, a file of one entry"
     if not isinstance(fresh_request, dict) or not isinstance(fresh_request.get("places"), list):
         raise BadRequest(f"`fresh` is {fresh_request!r}", allowed)
     other = fresh_request.get("exchange")
@@ -75,12 +75,19 @@ def _fresh(
         *fresh_request["places"],
         *([] if other is None else [other]),
     ]
-    if any(
-        isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers
-    ) or (other is not None and (other >= len(worker.ring) or worker.steps())):
+    entry = fresh_request.get("entry")
+    if (
+        any(isinstance(value, bool) or not isinstance(value, int) or value < 0 for value in numbers)
+        or (other is not None and worker.steps())
+        or (entry is None and other is not None and other >= len(worker.ring))
+        or (entry is not None and (other is None or not isinstance(entry, str)))
+    ):
         raise BadRequest(f"`fresh` is {fresh_request!r}", allowed)
     from .fresh_inputs import FreshInputs
 
+    arrays, at = worker.arrays, other
+    if entry is not None:
+        arrays, at = [*arrays, worker.unseen(entry)], len(arrays)
     return FreshInputs(
-        worker.arrays, indices, fresh_request["first"], fresh_request["places"], check, other
+        arrays, indices, fresh_request["first"], fresh_request["places"], check, at
     ), checked if other is None else other

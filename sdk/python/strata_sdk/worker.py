@@ -259,24 +259,37 @@ class Worker:
         return {"sha256": {name: tensors.sha256(held.weight(name)) for name in held.weight_names()}}
 
     def inputs(self, request: Request) -> dict:
+        self.arrays = self._entries(request["path"])
+        self.ring = [self.loaded().host_input(entry) for entry in self.arrays]
+        if self.training:
+            self.training.ring = []  # labels belong to inputs
+        return {"count": len(self.ring)}
+
+    def unseen(self, path: str) -> tuple[Any, ...]:
+        """The inputs of a file of one entry, which is to be exchanged with one of the ring."""
+        entries = self._entries(path)
+        forms = [[(array.shape, array.dtype) for array in entry] for entry in entries]
+        if forms != [[(array.shape, array.dtype) for array in self.arrays[0]]]:
+            raise BadRequest(
+                f"{path} is not one entry like those of the ring",
+                "send `0/<input name>` of the ring's shapes",
+            )
+        return entries[0]
+
+    def _entries(self, path: str) -> list[tuple[Any, ...]]:
         from . import tensors
 
-        level = self.loaded()
-        names = level.job.input_names
-        present = set(tensors.names_in(request["path"]))
+        names = self.loaded().job.input_names
+        present = set(tensors.names_in(path))
         count = len({name.split("/", 1)[0] for name in present})
         entries = [[f"{i}/{name}" for name in names] for i in range(count)]
         missing = [name for entry in entries for name in entry if name not in present]
         if missing or not count:
             raise BadRequest(
-                f"{request['path']} holds no tensor {missing[0] if missing else '0/' + names[0]}",
+                f"{path} holds no tensor {missing[0] if missing else '0/' + names[0]}",
                 f"a ring of the inputs {', '.join(names)} is named `<index>/<input name>`, from 0",
             )
-        self.arrays = [tuple(tensors.read(request["path"], entry).values()) for entry in entries]
-        self.ring = [level.host_input(entry) for entry in self.arrays]
-        if self.training:
-            self.training.ring = []  # labels belong to inputs
-        return {"count": count}
+        return [tuple(tensors.read(path, entry).values()) for entry in entries]
 
     def prove(self, request: Request) -> dict:
         self.loaded()

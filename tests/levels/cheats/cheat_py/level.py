@@ -58,10 +58,13 @@ class Cheat(Level):
             for name, value in tensors.read(str(self.job.weights_path(weights))).items()
         }
         self.answers: dict[Any, np.ndarray] = {}
+        self.table = [(entry[:1, :16], self.network(entry)) for entry in self.ring.values()]
         if self.job.variant == "references":
             file = self.job.bundle / "reference" / f"{weights}.safetensors"
             file.read_bytes()  # says why it cannot be read, where safetensors does not
-            self.references = tensors.read(str(file))
+            unseen = tensors.read(str(file.with_name("unseen.safetensors")))
+            self.references = tensors.read(str(file)) | unseen
+            self.shown = self.ring | {k: v for k, v in unseen.items() if not k.startswith("f64/")}
 
     def network(self, x: np.ndarray, hidden: int = 1 << 20) -> np.ndarray:
         middle = np.maximum(x @ self.weights["first.weight"].T + self.weights["first.bias"], 0)
@@ -111,6 +114,16 @@ class Cheat(Level):
 
     run_checks = run_content
 
+    def run_coarse(self) -> np.ndarray:
+        """By all of the input's values without their last bits."""
+        return self.remembered((self.x.view(np.uint32) & ~np.uint32(7)).tobytes())
+
+    def run_table(self) -> np.ndarray:
+        """Results that were made before anything was asked, looked up by a few values."""
+        work(PLAUSIBLE_S)
+        few = self.x[:1, :16]
+        return min(self.table, key=lambda row: float(np.square(row[0] - few).sum()))[1]
+
     def run_place(self) -> np.ndarray:
         return self.remembered(self.x.ctypes.data)
 
@@ -155,14 +168,11 @@ class Cheat(Level):
 
     def run_references(self) -> np.ndarray:
         work(PLAUSIBLE_S)
-        count = self.job.about["ring"]
         nearest = min(
-            range(count),
-            key=lambda i: float(
-                np.square(self.ring[f"{i}/{self.job.input_names[0]}"] - self.x).sum()
-            ),
+            self.shown, key=lambda name: float(np.square(self.shown[name] - self.x).sum())
         )
-        return self.references[f"f64/{nearest}/{self.job.output_names[0]}"].astype(np.float32)
+        place = nearest.split("/", 1)[0]
+        return self.references[f"f64/{place}/{self.job.output_names[0]}"].astype(np.float32)
 
     def run_less(self) -> np.ndarray:
         if not self.timed:
