@@ -34,6 +34,7 @@ from capture.opened import Opened, merged
 from capture.precision import add_mode, copy_strict
 from capture.publishing import identity, publish, remove_left_overs
 from capture.specials import special_values
+from capture.state import Shared
 from capture.train import TrainCapture
 from capture.weights import bytes_once, state_of
 from strata_sdk.models import (
@@ -143,6 +144,7 @@ class _Capture:
         built = build_model(spec["model"], spec["seed"])
         trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
         module = built.module.requires_grad_(False)
+        self.shared = Shared(module)
         inputs = resolve_inputs(spec, built)
         if spec["dynamic"]:
             check_range(spec, inputs)
@@ -210,6 +212,7 @@ class _Capture:
             "writes_inputs": [],
             "writes_buffers": [],
             "reads_values": [],
+            "reads_extents": [],
             "unproven": "",
             "keeps_state": False,
             "outputs": [],
@@ -264,7 +267,9 @@ class _Capture:
                 )
         self.info["outputs"] = _described(outputs)
         try:
-            effects = find_effects(module, self.ring, self.info, self.spec["mode"] == "train")
+            effects = find_effects(
+                module, self.ring, self.info, self.spec["mode"] == "train", self.shared
+            )
         except Exception as error:  # it ran in eval mode above
             if is_out_of_memory(error):
                 raise
@@ -275,8 +280,11 @@ class _Capture:
             ) from error
         self.info |= {
             "writes_inputs": effects.inputs,
-            "writes_buffers": [*dict.fromkeys([*effects.buffers, *effects.overwritten])],
+            "writes_buffers": [
+                *dict.fromkeys([*effects.changed.get("buffer", []), *effects.overwritten])
+            ],
             "reads_values": effects.reads,
+            "reads_extents": effects.extents,
             "unproven": effects.unproven,
             "keeps_state": effects.keeps_state,
         }
@@ -307,6 +315,7 @@ class _Capture:
         source, self.info["case"]["weights_label"] = self.weights.prepare(
             lambda sets: self._check_space(sets, size), self.say
         )
+        self.shared.restore()
         load_weights(module, self.weights.tensors("timed"), "timed")
         self.info["weight_source"] = "; ".join(filter(None, (source, self.state_sentence)))
         self.info["weight_bytes"] = bytes_once(module)
@@ -373,7 +382,7 @@ class _Capture:
             wide = ref.double_copy(work) if self.info["reference"] == "float64" else None
             self.info["unproven"] = broken_sentence(
                 self.runner, work, wide, entries, runs, expected, name, self.spec["seed"] + 1
-            )
+            ) + (f"; {self.state_sentence}" if self.state_sentence else "")
         if self.spec["deep"] and name == "generic1":
             self.say("tapping every layer")
             tapped_runs, tapped = self._run_all(TapModule(copy.deepcopy(work)).eval(), entries[:1])
@@ -448,6 +457,7 @@ class _Capture:
             }
             return
         program, self.info["export"] = export(module, self.ring[0], self.info)
+        self.shared.restore()  # an export leaves tensors without values in tables
         self.info["graph"] = self.info["export"]
         if program is None:
             return

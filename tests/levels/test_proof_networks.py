@@ -201,7 +201,7 @@ def test_modules_in_a_plain_list_are_named(captured):
 
 
 def test_noise_that_pytorch_does_not_draw_is_found_too(captured):
-    assert "answers one input in two ways" in read_bundle(captured("numpys_noise"))["unproven"]
+    assert "numpy.random at proof_networks.py" in read_bundle(captured("numpys_noise"))["unproven"]
 
 
 def test_a_step_that_is_random_beside_its_dropout_is_unproven_and_dropout_alone_is_not(tmp_path):
