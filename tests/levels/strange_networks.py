@@ -266,6 +266,20 @@ class ByTheRoot(nn.Module):
         return self.emb(ids).sum(1) / (math.sqrt(distinct) if self.root else distinct)
 
 
+class ByARange(ByTheRoot):
+    """A trace holds how often, and no warning says so."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        y = self.emb(ids).sum(1)
+        for _ in range(torch.unique(ids).shape[0]):
+            y = y * 0.9
+        return y
+
+
+def by_a_range():
+    return ByARange(False), few_ids()
+
+
 def few_ids() -> Tensor:
     return torch.randint(0, 20, (4, 6), generator=torch.Generator().manual_seed(3))
 

@@ -102,10 +102,13 @@ def test_a_loop_that_ends_by_a_comparison_is_no_trace_and_the_line_is_named(capt
 
 
 def test_an_extent_that_follows_values_is_traced_unless_it_becomes_a_number(captured):
-    line = line_of("math.sqrt(distinct)")
-    with pytest.raises(UnsupportedError) as refused:
-        trace_of(captured("by_the_root"))
-    assert f"strange_networks.py:{line}" in refused.value.what, refused.value.what
+    for network, words in (
+        ("by_the_root", "math.sqrt(distinct)"),
+        ("by_a_range", "in range(torch.unique(ids)"),
+    ):
+        with pytest.raises(UnsupportedError) as refused:
+            trace_of(captured(network))
+        assert f"strange_networks.py:{line_of(words)}" in refused.value.what, refused.value.what
     script, module = trace_of(captured("by_the_number"))
     others = torch.arange(24).reshape(4, 6) % 3  # three distinct ones, by a plain computation
     with torch.no_grad():

@@ -265,9 +265,10 @@ def traced(
     ]
     # alone each may be harmless: a shape that is checked, an operation that torch.export lacks, an
     # extent that follows values and stays a tensor
-    if places and (bundle.get("reads_extents") or not bundle["export"]["ok"]):
+    extents = bundle.get("reads_extents", [])
+    if bool(places) + bool(extents) + (not bundle["export"]["ok"]) > 1:
         raise UnsupportedError(
-            f"the network's path depends on its input, a trace would hold one of them: {places[0]}",
+            f"the network's path depends on its input, a trace would hold one of them: {(places + extents)[0]}",
             "levels that run the Python module can run it",
         )
     return script
