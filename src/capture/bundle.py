@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import os
 import shutil
 import time
@@ -20,13 +19,14 @@ from capture import reference as ref
 from capture.broken import BROKEN, broken_sentence
 from capture.calls import count_work, write_calls
 from capture.case import Input, check_spec, resolve_inputs
+from capture.described import described_case, described_outputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.effects import STATE_HINT, Answers, find_effects
 from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
 from capture.forward import advice
 from capture.graph import write_graph
-from capture.identity import network_of, state_of_capture, write_manifest
+from capture.identity import state_of_capture, write_manifest
 from capture.input_file import label_of
 from capture.inputs import make_ring
 from capture.network import NetworkWeights, own_ring
@@ -42,12 +42,10 @@ from strata_sdk.models import (
     TapModule,
     build_model,
     call,
-    count_parameters,
     last_line,
     load_weights,
     source_files,
 )
-from strata_sdk.optimiser import check_optimiser
 from strata_sdk.preparing import save_exported
 
 Progress = Callable[[str], None]
@@ -148,7 +146,7 @@ class _Capture:
         inputs = resolve_inputs(spec, built)
         if spec["dynamic"]:
             check_range(spec, inputs)
-        self.info = self._describe(built, inputs)
+        self.info = described_case(spec, built, inputs)
         self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
         self.say("preparing inputs")
         self.ring, self.info["input_source"] = make_ring(
@@ -179,59 +177,6 @@ class _Capture:
         self.info["reference_note"] = "; ".join(self.notes)
         self.say("done")
         return self.info
-
-    def _describe(self, built: Built, inputs: list[Input]) -> dict:
-        spec = self.spec
-        described = [i.described() for i in inputs]
-        case = {k: v for k, v in spec.items() if k not in ("dynamic", "light", "all_runs")} | {
-            "inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)],
-            "batch": inputs[0].shape[0] if inputs[0].shape else 1,
-        }
-        if spec["mode"] == "train":
-            case |= {
-                "loss": spec["loss"] or built.loss,
-                "optimiser": check_optimiser(spec["optimiser"] or built.optimiser),
-            }
-        else:
-            case["loss"] = None
-        return {
-            "bundle": 2,
-            "spec": spec,
-            "case": case,
-            "model": {
-                "name": built.name,
-                "kind": built.kind,
-                "source": built.source,
-                "note": built.note,
-                "data": built.data,
-            },
-            "network": network_of(built.module),
-            "read": [],
-            "inputs": described,
-            "input_source": "",
-            "writes_inputs": [],
-            "writes_buffers": [],
-            "reads_values": [],
-            "reads_extents": [],
-            "unproven": "",
-            "keeps_state": False,
-            "outputs": [],
-            "ring": spec["ring"],
-            "parameters": count_parameters(built.module),
-            "weight_bytes": 0,
-            "input_bytes": sum(
-                torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * math.prod(i.shape)
-                for i in inputs
-            ),
-            "activation_bytes": 0,
-            "reference": "float64",
-            "reference_note": "",
-            "export": {},
-            "graph": {},
-            "weight_source": "",
-            "faults": [],
-            "torch": torch.__version__,
-        }
 
     def _first_run(self, module: nn.Module) -> None:
         """Runs copies of the network, so that a wrong input shape is told before anything is
@@ -265,7 +210,7 @@ class _Capture:
                     f"output '{name}' is {value.dtype}, {value.layout}",
                     "return dense real tensors",
                 )
-        self.info["outputs"] = _described(outputs)
+        self.info["outputs"] = described_outputs(outputs)
         try:
             effects = find_effects(
                 module, self.ring, self.info, self.spec["mode"] == "train", self.shared
@@ -392,7 +337,7 @@ class _Capture:
                 if variant in tapped_runs
             }
             self._write_reference(name, [tapped[0], *expected[1:]], runs)
-            self.info["outputs"] = _described(runs["default"][0])
+            self.info["outputs"] = described_outputs(runs["default"][0])
         else:
             self._write_reference(name, expected, runs)
         return runs, expected
@@ -524,10 +469,3 @@ class _Capture:
                 f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
                 "free some space, or set XDG_CACHE_HOME to a folder on a larger disk",
             )
-
-
-def _described(outputs: dict[str, Tensor]) -> list[dict]:
-    return [
-        {"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
-        for k, v in outputs.items()
-    ]

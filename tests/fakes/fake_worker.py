@@ -105,7 +105,8 @@ import time
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # PYTHONSAFEPATH leaves it out
-from fake_level import Fake, Json, out_of_memory
+from fake_answers import Json, out_of_memory
+from fake_level import Fake
 
 FILLED: list[bytearray] = []
 
