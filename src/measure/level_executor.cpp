@@ -214,11 +214,9 @@ Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
     return {};
   }
   if (!judge_.training) return {};
-  const auto checked = check_last_step(participant_, *session_, *judge_.training, random);
-  if (checked)
-    profile_phases(participant_, *session_, *judge_.training);
-  else if (!interrupted())
-    participant_.drop(checked.error());
+  auto checked = check_last_step(participant_, *session_, *judge_.training, random);
+  if (checked) checked = profile_phases(participant_, *session_, *judge_.training);
+  if (!checked && !interrupted()) participant_.drop(checked.error());
   return {};
 }
 
