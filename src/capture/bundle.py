@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import os
 import shutil
 import time
@@ -20,13 +19,14 @@ from capture import reference as ref
 from capture.broken import BROKEN, broken_sentence
 from capture.calls import count_work, write_calls
 from capture.case import Input, check_spec, resolve_inputs
+from capture.described import described_case, described_outputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.effects import STATE_HINT, Answers, find_effects
 from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
 from capture.forward import advice
 from capture.graph import write_graph
-from capture.identity import network_of, state_of_capture, write_manifest
+from capture.identity import state_of_capture, write_manifest
 from capture.input_file import label_of
 from capture.inputs import make_ring
 from capture.network import NetworkWeights, own_ring
@@ -34,6 +34,7 @@ from capture.opened import Opened, merged
 from capture.precision import add_mode, copy_strict
 from capture.publishing import identity, publish, remove_left_overs
 from capture.specials import special_values
+from capture.state import Shared
 from capture.train import TrainCapture
 from capture.unseen import how_many, unseen_entries
 from capture.weights import bytes_once, state_of
@@ -42,12 +43,10 @@ from strata_sdk.models import (
     TapModule,
     build_model,
     call,
-    count_parameters,
     last_line,
     load_weights,
     source_files,
 )
-from strata_sdk.optimiser import check_optimiser
 from strata_sdk.preparing import save_exported
 
 Progress = Callable[[str], None]
@@ -144,10 +143,11 @@ class _Capture:
         built = build_model(spec["model"], spec["seed"])
         trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
         module = built.module.requires_grad_(False)
+        self.shared = Shared(module)
         inputs = resolve_inputs(spec, built)
         if spec["dynamic"]:
             check_range(spec, inputs)
-        self.info = self._describe(built, inputs)
+        self.info = described_case(spec, built, inputs)
         self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
         self.say("preparing inputs")
         drawn, self.info["input_source"] = make_ring(
@@ -183,58 +183,6 @@ class _Capture:
         self.say("done")
         return self.info
 
-    def _describe(self, built: Built, inputs: list[Input]) -> dict:
-        spec = self.spec
-        described = [i.described() for i in inputs]
-        case = {k: v for k, v in spec.items() if k not in ("dynamic", "light", "all_runs")} | {
-            "inputs": [d | {"low": i.low, "high": i.high} for d, i in zip(described, inputs)],
-            "batch": inputs[0].shape[0] if inputs[0].shape else 1,
-        }
-        if spec["mode"] == "train":
-            case |= {
-                "loss": spec["loss"] or built.loss,
-                "optimiser": check_optimiser(spec["optimiser"] or built.optimiser),
-            }
-        else:
-            case["loss"] = None
-        return {
-            "bundle": 2,
-            "spec": spec,
-            "case": case,
-            "model": {
-                "name": built.name,
-                "kind": built.kind,
-                "source": built.source,
-                "note": built.note,
-                "data": built.data,
-            },
-            "network": network_of(built.module),
-            "read": [],
-            "inputs": described,
-            "input_source": "",
-            "writes_inputs": [],
-            "writes_buffers": [],
-            "reads_values": [],
-            "unproven": "",
-            "keeps_state": False,
-            "outputs": [],
-            "ring": spec["ring"],
-            "parameters": count_parameters(built.module),
-            "weight_bytes": 0,
-            "input_bytes": sum(
-                torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * math.prod(i.shape)
-                for i in inputs
-            ),
-            "activation_bytes": 0,
-            "reference": "float64",
-            "reference_note": "",
-            "export": {},
-            "graph": {},
-            "weight_source": "",
-            "faults": [],
-            "torch": torch.__version__,
-        }
-
     def _first_run(self, module: nn.Module) -> None:
         """Runs copies of the network, so that a wrong input shape is told before anything is
         written, and what its calls do."""
@@ -267,9 +215,11 @@ class _Capture:
                     f"output '{name}' is {value.dtype}, {value.layout}",
                     "return dense real tensors",
                 )
-        self.info["outputs"] = _described(outputs)
+        self.info["outputs"] = described_outputs(outputs)
         try:
-            effects = find_effects(module, self.ring, self.info, self.spec["mode"] == "train")
+            effects = find_effects(
+                module, self.ring, self.info, self.spec["mode"] == "train", self.shared
+            )
         except Exception as error:  # it ran in eval mode above
             if is_out_of_memory(error):
                 raise
@@ -280,8 +230,11 @@ class _Capture:
             ) from error
         self.info |= {
             "writes_inputs": effects.inputs,
-            "writes_buffers": [*dict.fromkeys([*effects.buffers, *effects.overwritten])],
+            "writes_buffers": [
+                *dict.fromkeys([*effects.changed.get("buffer", []), *effects.overwritten])
+            ],
             "reads_values": effects.reads,
+            "reads_extents": effects.extents,
             "unproven": effects.unproven,
             "keeps_state": effects.keeps_state,
         }
@@ -312,6 +265,7 @@ class _Capture:
         source, self.info["case"]["weights_label"] = self.weights.prepare(
             lambda sets: self._check_space(sets, size), self.say
         )
+        self.shared.restore()
         load_weights(module, self.weights.tensors("timed"), "timed")
         self.info["weight_source"] = "; ".join(filter(None, (source, self.state_sentence)))
         self.info["weight_bytes"] = bytes_once(module)
@@ -379,7 +333,7 @@ class _Capture:
             wide = ref.double_copy(work) if self.info["reference"] == "float64" else None
             self.info["unproven"] = broken_sentence(
                 self.runner, work, wide, entries, runs, expected, name, self.spec["seed"] + 1
-            )
+            ) + (f"; {self.state_sentence}" if self.state_sentence else "")
         if self.spec["deep"] and name == "generic1":
             self.say("tapping every layer")
             tapped_runs, tapped = self._run_all(TapModule(copy.deepcopy(work)).eval(), entries[:1])
@@ -389,7 +343,7 @@ class _Capture:
                 if variant in tapped_runs
             }
             self._write_reference(name, [tapped[0], *expected[1:]], runs)
-            self.info["outputs"] = _described(runs["default"][0])
+            self.info["outputs"] = described_outputs(runs["default"][0])
         else:
             self._write_reference(name, expected, runs)
         return runs, expected
@@ -463,6 +417,7 @@ class _Capture:
             }
             return
         program, self.info["export"] = export(module, self.ring[0], self.info)
+        self.shared.restore()  # an export leaves tensors without values in tables
         self.info["graph"] = self.info["export"]
         if program is None:
             return
@@ -529,10 +484,3 @@ class _Capture:
                 f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
                 "free some space, or set XDG_CACHE_HOME to a folder on a larger disk",
             )
-
-
-def _described(outputs: dict[str, Tensor]) -> list[dict]:
-    return [
-        {"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
-        for k, v in outputs.items()
-    ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,27 +19,29 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.errors import is_out_of_memory
-from capture.watch import Watch
+from capture.state import GENERATORS, Shared, generator_state, state
+from capture.watch import Extremes, Watch
 from strata_sdk.models import bind, call, flatten_outputs
 
 Named = dict[str, Tensor]
+RANDOM = "this network draws random numbers in eval mode: "
 SEEDS = 4  # that are tried where a network draws, though two runs were equal
-PLAIN = (bool, int, float, str, type(None))
 STATE_HINT = "let forward() begin from the same state in every call, or take the state as an input and return it; equal work of such a network cannot be shown"
-DEPTH = 4  # of lists, dicts and objects in an attribute
 
 
 @dataclasses.dataclass
 class Effects:
-    """Names of the inputs that a call writes into, of the buffers and attributes that it leaves
-    changed, and the places where it reads values of its inputs. `unproven`: why no two calls could
-    be compared, `keeps_state`: since they follow the calls before."""
+    """Names of the inputs that a call writes into, of the state that it leaves changed, by kind
+    (state.py), and the places where it reads values of its inputs, or extents that follow them.
+    `unproven`: why no two calls could be compared, `keeps_state`: since they follow the calls
+    before."""
 
     inputs: list[str] = dataclasses.field(default_factory=list)
-    buffers: list[str] = dataclasses.field(default_factory=list)
-    attributes: list[str] = dataclasses.field(default_factory=list)
+    changed: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    generators: list[str] = dataclasses.field(default_factory=list)  # of random numbers
     overwritten: list[str] = dataclasses.field(default_factory=list)  # of those, in place
     reads: list[str] = dataclasses.field(default_factory=list)
+    extents: list[str] = dataclasses.field(default_factory=list)
     unproven: str = ""
     keeps_state: bool = False
 
@@ -52,16 +54,33 @@ class Effects:
         )
 
     def state_sentence(self) -> str:
-        parts = [_list(self.buffers, "buffer"), _list(self.attributes, "attribute")]
+        parts = [_list(names, kind) for kind, names in self.changed.items()]
+        parts.append(_list(self.generators, "generator"))
         return f"every call changes {' and '.join(filter(None, parts))}" if any(parts) else ""
 
 
-def find_effects(module: nn.Module, ring: list[Named], bundle: dict, training: bool) -> Effects:
+def find_effects(
+    module: nn.Module, ring: list[Named], bundle: dict, training: bool, shared: Shared
+) -> Effects:
     """What calls of copies that never ran do, two inputs in turn; `module` itself does not run, so
-    that its state stays as it was built. `training`: in train mode, where buffers may change
-    (BatchNorm's do) and answers may be random."""
+    that its state stays as it was built, and `shared` is put back. `training`: in train mode, where
+    buffers may change (BatchNorm's do) and answers may be random."""
+    try:
+        return _find_effects(module, ring, bundle, training, shared)
+    finally:
+        shared.restore()
+
+
+def _find_effects(
+    module: nn.Module, ring: list[Named], bundle: dict, training: bool, shared: Shared
+) -> Effects:
     effects = Effects()
-    fresh = _Asked(module, bundle, effects)
+
+    def copy_asked(effects: Effects) -> _Asked:
+        shared.restore()
+        return _Asked(module, bundle, effects)
+
+    fresh = copy_asked(effects)
     if training:
         fresh.network.train()
         fresh.ask(ring[0])
@@ -69,24 +88,29 @@ def find_effects(module: nn.Module, ring: list[Named], bundle: dict, training: b
     other = ring[1]
     first, second, again = fresh.ask(ring[0]), fresh.ask(other), fresh.ask(ring[0])
     del fresh
-    asked = _Asked(module, bundle, Effects())
+    asked = copy_asked(Effects())
     apart = _apart(first, again) or _apart(second, asked.ask(other, seed=1))
-    draws, effects.reads = asked.watch(ring[0])
+    watch = asked.watch(ring[0])
+    effects.reads, effects.extents = watch.reads, watch.extents
+    draws = _few(watch.draws) or _list(effects.generators, "generator")
     for seed in range(2, 2 + SEEDS) if draws and not apart else ():
         apart = apart or _apart(first, asked.ask(ring[0], seed))
-    del asked
+    if draws and not apart and asked.differs_at_the_ends(ring[0]):
+        effects.unproven = RANDOM + draws
     if not apart:
         return effects
-    answers = [_Asked(module, bundle, Effects()).ask(ring[0], seed) for seed in range(SEEDS)]
+    answers = [copy_asked(Effects()).ask(ring[0], seed) for seed in range(SEEDS)]
     if any(_apart(answers[0], answer) for answer in answers[1:]):
         effects.unproven = (
-            f"this network draws random numbers in eval mode: {_few(draws)}"
+            RANDOM + draws
             if draws
-            else "this network answers one input in two ways in eval mode, though no operation of PyTorch draws random numbers (Python's or numpy's own?)"
+            else "this network answers one input in two ways in eval mode, though neither PyTorch nor a generator that it holds draws random numbers (a clock, or the system's own?)"
         )
-        return effects
-    effects.keeps_state = True
-    effects.unproven = f"the network answers by what it was called with before: {effects.state_sentence() or 'calls change something that it keeps'}, and the answer follows"
+    elif draws and not effects.changed:  # a generator of its own goes on from call to call
+        effects.unproven = RANDOM + draws
+    else:
+        effects.keeps_state = True
+        effects.unproven = f"the network answers by what it was called with before: {effects.state_sentence() or 'calls change something that it keeps'}, and the answer follows"
     return effects
 
 
@@ -134,10 +158,7 @@ class _Asked:
         arguments = dict(zip((i["name"] for i in inputs if not i["keyword"]), args)) | kwargs
         versions = {name: value._version for name, value in arguments.items()}
         before = {
-            name: (value, value._version, value.detach().clone())
-            if isinstance(value, Tensor)
-            else (value, 0, value)
-            for name, value in _state(self.network)
+            (kind, name): (value, *_as_it_is(value)) for kind, name, value in state(self.network)
         }
         with torch.no_grad():
             outputs = flatten_outputs(self.network(*args, **kwargs))
@@ -148,62 +169,59 @@ class _Asked:
         self._note_state(before)
         return answer
 
-    def _note_state(self, before: dict[str, tuple[Any, int, Any]]) -> None:
-        buffers = {name for name, _ in self.network.named_buffers()}
-        plain = []
-        for name, value in _state(self.network):
-            held, version, old = before.get(name, (None, 0, None))
-            if not isinstance(value, Tensor):
-                if name in before and (isinstance(old, Tensor) or old != value):
-                    plain.append(name)
+    def _note_state(self, before: dict[tuple[str, str], tuple[Any, int, Any]]) -> None:
+        effects, plain = self.effects, []
+        for kind, name, value in state(self.network):
+            held, version, old = before.get((kind, name), (None, 0, self))
+            if isinstance(value, GENERATORS):
+                if old != generator_state(value):
+                    _add(effects.generators, name)
+            elif not isinstance(value, Tensor):
+                if type(old) is not type(value) or old != value:
+                    plain.append((kind, name))
             elif (
                 not isinstance(old, Tensor)
                 or value._version != version
                 or not ref.same(value.detach(), old)
             ):
-                _add(self.effects.buffers if name in buffers else self.effects.attributes, name)
+                _add(effects.changed.setdefault(kind, []), name)
                 if value is held:
-                    _add(self.effects.overwritten, name)
+                    _add(effects.overwritten, name)
         # a counter beside a cache says less than the cache
-        if not self.effects.buffers and not self.effects.attributes:
-            self.effects.attributes += plain
+        if not effects.changed:
+            for kind, name in plain:
+                _add(effects.changed.setdefault(kind, []), name)
 
-    def watch(self, entry: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
-        """Where one more call draws random numbers and reads values of its inputs."""
+    def watch(self, entry: Mapping[str, Tensor]) -> Watch:
+        """What one more call draws, and reads of its inputs."""
         args, kwargs = bind(entry, self.bundle)
-        watch = Watch(self.network, [*args, *kwargs.values()])
+        held = [value for _, _, value in state(self.network) if isinstance(value, GENERATORS)]
+        watch = Watch(self.network, [*args, *kwargs.values()], held)
         try:
             with torch.no_grad(), watch:
                 self.network(*args, **kwargs)
         except Exception:  # a network that no operation of may be seen runs without being watched
-            return [], []
-        return watch.draws, watch.reads
+            return Watch(self.network, [])
+        return watch
+
+    def differs_at_the_ends(self, entry: Mapping[str, Tensor]) -> bool:
+        """Whether the answer follows what is drawn, where two seeds show it once in a thousand."""
+        try:
+            with Extremes(high=None) as usual:
+                self.ask(entry, seed=1)
+            with Extremes(False, usual.states):
+                low = self.ask(entry)
+            with Extremes(True, usual.states):
+                return _apart(low, self.ask(entry))
+        except Exception:  # neither is sure to be a number that the network can take
+            return False
 
 
-def _state(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Name and value of each buffer, and of each tensor and plain value that an attribute holds."""
-    yield from module.named_buffers()
-    for path, part in module.named_modules():
-        for name, value in vars(part).items():
-            if not name.startswith("_") or isinstance(value, Tensor):
-                yield from _held(f"{path}.{name}" if path else name, value, DEPTH)
-
-
-def _held(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (Tensor, *PLAIN)):
-        yield name, value
-    elif isinstance(value, nn.Module) and depth > 0:
-        for path, tensor in value.state_dict().items():  # in no ModuleList
-            yield f"{name}.{path}", tensor
-    elif isinstance(value, (list, tuple)) and depth > 0:
-        for i, one in enumerate(value):
-            yield from _held(f"{name}.{i}", one, depth - 1)
-    elif isinstance(value, dict) and depth > 0:
-        for key, one in value.items():
-            yield from _held(f"{name}.{key}", one, depth - 1)
-    elif depth > 0 and hasattr(value, "__dict__") and not callable(value):
-        for key, one in vars(value).items():
-            yield from _held(f"{name}.{key}", one, depth - 1)
+def _as_it_is(value: Any) -> tuple[int, Any]:
+    """Version and a copy of a tensor, a generator's state, or a plain value."""
+    if isinstance(value, Tensor):
+        return value._version, value.detach().clone()
+    return 0, generator_state(value) if isinstance(value, GENERATORS) else value
 
 
 def _add(names: list[str], name: str) -> None:

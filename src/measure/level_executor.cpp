@@ -228,9 +228,9 @@ Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
   note_meter(restart);
   if (participant_.job.level.harness) return {};
   if (!behaves(restart) || !judge_.training) return {};
-  const auto checked = check_last_step(participant_, *session_, *judge_.training, random, told_ns_);
+  auto checked = check_last_step(participant_, *session_, *judge_.training, random, told_ns_);
+  if (checked && behaves(restart)) checked = profile_phases(participant_, *session_, *judge_.training);
   if (!checked && !interrupted()) participant_.drop(checked.error());
-  if (checked && behaves(restart)) profile_phases(participant_, *session_, *judge_.training);
   return {};
 }
 

@@ -397,15 +397,20 @@ Try<void> Session::load_state(const fs::path& path, std::int64_t step, std::opti
 }
 
 Try<Profile> Session::profile(const std::vector<int>& indices) {
-  auto answer = STRATA_TRY(call("profile", {{"iterations", indices.size()}, {"indices", indices}}));
+  const auto answer = call("profile", {{"iterations", indices.size()}, {"indices", indices}});
+  Profile out;
+  if (!answer && worker_->alive()) {
+    out.refusal = answer.error().what;
+    return out;
+  }
+  if (!answer) return tl::unexpected(answer.error());
   steps_ += static_cast<std::int64_t>(indices.size());
-  auto reader = fields(answer, "profile");
+  auto reader = fields(*answer, "profile");
   const Json& phases = reader.object("phases");
   if (phases.empty()) reader.complain("phases", phases, "an object of one list of times for each phase");
   outside::Fields times(phases, reader.where() + ": \"phases\"", reader.hint());
   const Json& joined = reader.object_or_empty("joined");
   outside::Fields held(joined, reader.where() + ": \"joined\"", reader.hint());
-  Profile out;
   for (const auto& [phase, list] : phases.items())
     out.phases[phase] = times.integers(phase.c_str(), indices.size(), 0, worker::longest_ns);
   for (const auto& [phase, list] : joined.items()) out.joined[phase] = held.texts(phase.c_str());

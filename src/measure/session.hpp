@@ -53,6 +53,7 @@ struct TrainState {
 struct Profile {
   std::map<std::string, std::vector<std::int64_t>> phases;
   std::map<std::string, std::vector<std::string>> joined;
+  std::string refusal;  // why the level, which runs on, told no times
 };
 
 // Several requests in flight in one worker; `begin_ns`: the monotonic clock's time at which all clients begin, 0 = when

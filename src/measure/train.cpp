@@ -284,26 +284,26 @@ Try<void> check_last_step(Participant& participant, Session& session, const Trai
   return {};
 }
 
-void profile_phases(Participant& participant, Session& session, const TrainReference& reference) {
+Try<void> profile_phases(Participant& participant, Session& session, const TrainReference& reference) {
   if (core::is_light(reference.bundle())) {
     participant.phases_note = "looked at in the corners of the sweep";
-    return;
+    return {};
   }
   if (!session.offers("profile")) {
     participant.phases_note = "the level has no operation profile";
-    return;
+    return {};
   }
-  const auto give_up = [&](const Failure& why) { participant.phases_note = why.what; };
-  if (auto done = start_training(session, reference); !done) return give_up(done.error());
+  STRATA_TRY(start_training(session, reference));
   // About half a second, whatever the step takes.
   const int count = std::clamp(static_cast<int>(0.5e9 / std::max(1.0, participant.iteration_ns)), 5, 50);
   std::vector<int> indices;
   for (int i = 0; i < count; ++i) indices.push_back(i % std::max(1, reference.ring()));
-  auto profiled = session.profile(indices);
-  if (!profiled) return give_up(profiled.error());
-  for (const auto& [phase, times] : profiled->phases)
+  const auto profiled = STRATA_TRY(session.profile(indices));
+  participant.phases_note = profiled.refusal;
+  for (const auto& [phase, times] : profiled.phases)
     for (const auto ns : times) participant.phases[phase].push_back(static_cast<double>(ns) * 1e-6);
-  participant.joined = profiled->joined;
+  participant.joined = profiled.joined;
+  return {};
 }
 
 OutputVerdict check_loss(const SafeTensors& output, int index) {

@@ -26,8 +26,9 @@ Try<void> start_training(Session& session, const proof::TrainReference& referenc
 Try<void> check_last_step(Participant& participant, Session& session, const proof::TrainReference& reference,
                           stats::Random& random, double told_ns);
 
-// Times of each phase, by themselves; added to participant.phases. What the level cannot do leaves the phases empty.
-void profile_phases(Participant& participant, Session& session, const proof::TrainReference& reference);
+// Times of each phase, by themselves; added to participant.phases. What the level refuses leaves the phases empty.
+// Failure: its answer breaks the protocol, or its process ended.
+Try<void> profile_phases(Participant& participant, Session& session, const proof::TrainReference& reference);
 
 // The loss of a timed block must be there; one that is not finite is of a training that has diverged.
 proof::OutputVerdict check_loss(const SafeTensors& output, int index);

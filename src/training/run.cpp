@@ -239,8 +239,11 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
   for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch) STRATA_TRY(run_epoch(seats, repeat, epoch));
   for (auto& seat : seats) {
     if (seat.out || interrupted()) continue;
-    if (repeat == repeats_.back())
-      measure::profile_phases(seat.learner.participant(), seat.learner.session(), reference());
+    auto& participant = seat.learner.participant();
+    if (repeat == repeats_.back()) {
+      const auto profiled = measure::profile_phases(participant, seat.learner.session(), reference());
+      if (!profiled) participant.phases_note = profiled.error().what;  // which costs no training that is done
+    }
     seat.learner.end();
   }
   return {};

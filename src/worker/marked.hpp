@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every worker carries a mark in its environment, which its children inherit: a process that left the worker's group
-// and session, and lost its parents, is found and ended all the same. One that empties its environment is not.
+// and session, and lost its parents, is found and ended all the same. One that empties its environment is
+// left_behind.hpp's.
 #pragma once
 
 #include <string>

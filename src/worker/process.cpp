@@ -16,6 +16,7 @@
 #include <fstream>
 
 #include "common/interrupt.hpp"
+#include "worker/left_behind.hpp"
 #include "worker/log_file.hpp"
 #include "worker/marked.hpp"
 #include "worker/supervisor.hpp"
@@ -154,6 +155,7 @@ void Process::kill_and_reap() {
   }
   peak_bytes_ = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
   reaped_ = true;
+  left_behind::remove_worker(pid_);
   shorten_log(log_);
 }
 

@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "common/confine.hpp"
+#include "worker/left_behind.hpp"
 #include "worker/marked.hpp"
 #include "worker/process.hpp"
 #include "worker/supervisor.hpp"
@@ -154,6 +155,19 @@ void prepare_environment(const Launch& launch, const std::string& mark, Prepared
   ::_exit(127);
 }
 
+pid_t fork_worker(const Prepared& prepared) {
+  const std::lock_guard lock(left_behind::mutex());
+  left_behind::prepare();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    become(prepared);
+  }
+  if (child > 0) {
+    left_behind::add_worker(child);
+  }
+  return child;
+}
+
 // Why exec failed, in words that lead on.
 Failure explain(const std::string& path, int error) {
   std::error_code ignored;
@@ -267,10 +281,7 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   prepared->log = ends->log.get();
   prepared->report = ends->report_write.get();
   supervisor::ensure();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    become(*prepared);
-  }
+  const pid_t child = fork_worker(*prepared);
   if (child < 0) {
     return tl::unexpected(cannot_start(State::failed,
                                        fmt::format("cannot start {}: {}", prepared->path, std::strerror(errno)),

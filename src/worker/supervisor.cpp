@@ -12,6 +12,7 @@
 #include <csignal>
 #include <mutex>
 
+#include "worker/left_behind.hpp"
 #include "worker/marked.hpp"
 
 namespace strata::worker::supervisor {
@@ -95,6 +96,8 @@ void ensure() {
     return;
   }
   const char* mark = common_mark().c_str();  // made before the fork
+  const std::lock_guard children(left_behind::mutex());
+  left_behind::prepare();
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();  // neither Ctrl-C nor a kill of the driver's group reaches it
@@ -111,6 +114,7 @@ void ensure() {
     ::close(ends[1]);
     return;
   }
+  left_behind::add_helper(child);
   const int raised = ::fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
   ::close(ends[1]);
   g_line = raised;

@@ -5,6 +5,7 @@ by its name, phases, both modes."""
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from conftest import MODEL, Strata, rows_of
@@ -269,6 +270,8 @@ def test_a_schedule_is_followed_and_checked(training):
         ({"state": {"answer": {"step": "many"}}}, "failed", "step"),
         ({"set_optimiser": {"signal": 11}}, "crashed", "SIGSEGV"),
         ({"set_labels": {"answer": {"count": 1}}}, "failed", "set_labels"),
+        ({"profile": {"answer": {"phases": "x"}}}, "failed", '"phases"'),
+        ({"profile": {"answer": {"phases": {"forward": 3}}}}, "failed", '"forward"'),
     ],
 )
 def test_a_worker_that_goes_wrong_while_training_costs_its_row_and_no_other(
@@ -284,6 +287,18 @@ def test_a_worker_that_goes_wrong_while_training_costs_its_row_and_no_other(
         1,
     )
     assert word in rows["wrong"]["reason"]
+
+
+@pytest.mark.parametrize("op", ["load", "state", "set_optimiser", "profile"])
+def test_the_time_out_holds_against_answers_that_drip(training, op):
+    training.level("right", rank=1)
+    training.level("wrong", rank=2, ops={op: {"drip": 0.3}})
+    begin = time.monotonic()
+    _, result = training.compare("right", "wrong", more=("--timeout", "4s"))
+    rows = rows_of(result)
+    assert (rows["wrong"]["state"], rows["right"]["state"]) == ("timeout", "measured"), rows
+    assert f"{op}: no answer within 4 s" in rows["wrong"]["reason"]
+    assert time.monotonic() - begin < 60
 
 
 def test_a_level_without_phases_keeps_its_number(training):

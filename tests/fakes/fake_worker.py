@@ -15,8 +15,8 @@ or path), else empty:
       seconds (0)
       hang: true | seconds          sleeps (true: for ever) before it answers
       fill: bytes                   allocates that much and keeps it
-      escape: true                  starts a sleeping child in a session of its own, whose parent
-      ends at once (its pid on standard error: "escaped PID")
+      escape: true | "bare"         starts a sleeping child in a session of its own, whose parent
+      ends at once (its pid on standard error: "escaped PID"); bare: with an empty environment
       log_bytes: n                  writes that many bytes to standard error
       drip: seconds                 answers a byte at a time, so long apart
       delete_out: true              removes the folder that `out` lies in, with all that is in it
@@ -105,17 +105,19 @@ import time
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # PYTHONSAFEPATH leaves it out
-from fake_level import Fake, Json, out_of_memory
+from fake_answers import Json, out_of_memory
+from fake_level import Fake
 
 FILLED: list[bytearray] = []
 
 
-def escape() -> None:
-    """A grandchild that no process group, session or parent leads to."""
+def escape(bare: bool) -> None:
+    """A grandchild that no process group, session or parent leads to; `bare`: nor its
+    environment."""
     if (child := os.fork()) == 0:
         os.setsid()
         if (grandchild := os.fork()) == 0:
-            os.execvp("sleep", ["sleep", "1000000"])
+            os.execvpe("sleep", ["sleep", "1000000"], {} if bare else os.environ)
         os.write(2, f"escaped {grandchild}\n".encode())
         os._exit(0)
     os.waitpid(child, 0)
@@ -134,7 +136,7 @@ def misbehave(trouble: Json, protocol: Any, number: Any) -> bytes | None:
     if "fill" in trouble:
         FILLED.append(bytearray(b"x") * trouble["fill"])
     if trouble.get("escape"):
-        escape()
+        escape(trouble["escape"] == "bare")
     for _ in range(trouble.get("log_bytes", 0) // 1000):
         os.write(2, b"x" * 999 + b"\n")
     if "hang" in trouble:

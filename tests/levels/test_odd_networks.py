@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from capturing import QUICK, captured_from
 from client import Worker, compare
 from faulty_eager.copies import plant
 from safetensors.torch import load_file
@@ -26,43 +27,23 @@ from capture.errors import Problem  # noqa: E402
 from strata_sdk.models import read_bundle  # noqa: E402
 
 MODELS = Path(__file__).with_name("odd_networks.py")
-QUICK = (
-    "--threads",
-    "1",
-    "--restarts",
-    "1",
-    "--budget",
-    "2s",
-    "--preset",
-    "quick",
-    "--order-seed",
-    "1",
-)
-
-
-@pytest.fixture(scope="module")
-def captured(tmp_path_factory):
-    """captured(network) -> the bundle's folder."""
-    bundles: dict[str, Path] = {}
-
-    def get(name: str, **fields) -> Path:
-        if name not in bundles:
-            bundles[name] = tmp_path_factory.mktemp(name) / "bundle"
-            capture(
-                {"model": f"{MODELS}:{name}", "threads": 1} | fields,
-                bundles[name],
-                lambda _text: None,
-            )
-        return bundles[name]
-
-    return get
+captured = captured_from(MODELS)
 
 
 def compared(
     tmp_path: Path, network: str, *levels: str, more: tuple[str, ...] = ()
 ) -> dict[str, dict]:
     """Rows by level of one short comparison."""
-    return compare(tmp_path, f"{MODELS}:{network}", "--levels", ",".join(levels), *QUICK, *more)
+    return compare(
+        tmp_path,
+        f"{MODELS}:{network}",
+        "--levels",
+        ",".join(levels),
+        *QUICK,
+        "--order-seed",
+        "1",
+        *more,
+    )
 
 
 def reasons(rows: dict[str, dict]) -> dict[str, tuple[str, str]]:

@@ -5,11 +5,13 @@ state and values that Python looks at are found and named."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from capturing import QUICK, captured_from, line_in
 from safetensors.torch import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,28 +34,8 @@ from strata_sdk.preparing import traced  # noqa: E402
 MODELS = Path(__file__).with_name("proof_networks.py")
 
 
-@pytest.fixture(scope="module")
-def captured(tmp_path_factory):
-    """captured(network, fields of the spec) -> the bundle's folder."""
-    bundles: dict[str, Path] = {}
-
-    def get(name: str, **fields) -> Path:
-        if name not in bundles:
-            bundles[name] = tmp_path_factory.mktemp(name) / "bundle"
-            spec = {"model": f"{MODELS}:{name}", "threads": 1} | fields
-            capture(spec, bundles[name], lambda _text: None)
-        return bundles[name]
-
-    return get
-
-
-def line_of(words: str) -> int:
-    [number] = [
-        i
-        for i, line in enumerate(MODELS.read_text(encoding="utf-8").splitlines(), 1)
-        if words in line
-    ]
-    return number
+captured = captured_from(MODELS)
+line_of = functools.partial(line_in, MODELS)
 
 
 def ring_of(folder: Path, file: str = "inputs") -> list[dict[str, torch.Tensor]]:
@@ -219,7 +201,7 @@ def test_modules_in_a_plain_list_are_named(captured):
 
 
 def test_noise_that_pytorch_does_not_draw_is_found_too(captured):
-    assert "answers one input in two ways" in read_bundle(captured("numpys_noise"))["unproven"]
+    assert "numpy.random at proof_networks.py" in read_bundle(captured("numpys_noise"))["unproven"]
 
 
 def test_a_step_that_is_random_beside_its_dropout_is_unproven_and_dropout_alone_is_not(tmp_path):
@@ -288,8 +270,6 @@ def test_inputs_differ_in_the_length_that_a_trace_would_hold(captured):
 
 
 # ------------------------------------------------------------------------- what a comparison says
-
-QUICK = ("--preset", "quick", "--threads", "1", "--restarts", "1", "--budget", "2s")
 
 
 def compared(folder: Path, network: str, *levels: str) -> dict:

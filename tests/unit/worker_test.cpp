@@ -254,16 +254,47 @@ TEST_F(WorkerTest, ends_one_that_stops_at_bye) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
 }
 
+// The process that left the worker when it was asked `hello`.
+pid_t escaped_from(Worker& worker) {
+  EXPECT_TRUE(worker.call("hello", hello, 10s));
+  const auto log = worker.log_tail();
+  const auto at = log.find("escaped ");
+  return at == std::string::npos ? -1 : std::atoi(log.c_str() + at + 8);
+}
+
 TEST_F(WorkerTest, ends_grandchildren_that_left_its_group_and_its_session) {
   const auto worker = started(in_hello({{"escape", true}}));
-  ASSERT_TRUE(worker->call("hello", hello, 10s));
-  const auto log = worker->log_tail();
-  const auto at = log.find("escaped ");
-  ASSERT_NE(at, std::string::npos) << log;
-  const pid_t escaped = std::atoi(log.c_str() + at + 8);
+  const pid_t escaped = escaped_from(*worker);
   ASSERT_TRUE(process_lives(escaped));
   worker->end();
   EXPECT_TRUE(gone_within(escaped, 2s));
+}
+
+TEST_F(WorkerTest, ends_grandchildren_that_nothing_leads_to_when_no_worker_runs_any_more) {
+  auto worker = started(in_hello({{"escape", "bare"}}));
+  auto other = started(Json::object());
+  ASSERT_TRUE(other->call("hello", hello, 10s));
+  const pid_t escaped = escaped_from(*worker);
+  ASSERT_TRUE(process_lives(escaped));
+  worker->end();
+  EXPECT_TRUE(other->call("memory", {}, 10s)) << "another worker and what it started live on";
+  other->end();
+  EXPECT_FALSE(process_lives(escaped));
+  EXPECT_NE(::kill(escaped, 0), 0) << "it is reaped, too";
+}
+
+TEST_F(WorkerTest, leaves_children_alone_that_are_no_workers) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execlp("sleep", "sleep", "1000", nullptr);
+    ::_exit(127);
+  }
+  const auto worker = started(Json::object());
+  ASSERT_TRUE(worker->call("hello", hello, 10s));
+  worker->end();
+  EXPECT_TRUE(process_lives(child));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(WorkerTest, keeps_the_beginning_and_the_end_of_a_log_without_bound) {

@@ -263,10 +263,12 @@ def traced(
         for w in caught
         if issubclass(w.category, torch.jit.TracerWarning)
     ]
-    # either alone may be harmless: a shape that is checked, an operation that torch.export lacks
-    if places and not bundle["export"]["ok"]:
+    # alone each may be harmless: a shape that is checked, an operation that torch.export lacks, an
+    # extent that follows values and stays a tensor
+    extents = bundle.get("reads_extents", [])
+    if bool(places) + bool(extents) + (not bundle["export"]["ok"]) > 1:
         raise UnsupportedError(
-            f"the network's path depends on its input, a trace would hold one of them: {places[0]}",
+            f"the network's path depends on its input, a trace would hold one of them: {(places + extents)[0]}",
             "levels that run the Python module can run it",
         )
     return script
