@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from capture.faults import POWER, NotApplicable, apply_fault, shared_copy
 from capture.kinds import is_discrete, stays
+from capture.reordered import Order, Reordered, lanes, shuffled
 from strata_sdk.models import call
 
 Named = dict[str, Tensor]
@@ -64,7 +65,6 @@ class Runs(Protocol):
     """What envelope() needs of a Runner."""
 
     device: str
-    threads: int
 
     def run(
         self,
@@ -109,13 +109,21 @@ def envelope(
     light: bool = False,
 ) -> dict[str, list[Named]]:
     """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ
-    only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32."""
+    only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32. Orders
+    of sums tell nothing at a lower precision, whose own roundings are larger."""
     runs: dict[str, list[Named]] = {}
 
     def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
         runs[name] = [runner.run(module, e, change) for e in entries]
 
     add("default")
+    if unit is None:
+        orders = [lanes, shuffled(seed)]
+        # a run that fails leaves the envelope narrower; code of the user's may refuse a mode
+        with contextlib.suppress(Exception):
+            runs["reordered"] = [
+                _reordered(orders[i % 2], runner, module, entry) for i, entry in enumerate(entries)
+            ]
     if not light and any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
         # a view() inside may refuse this layout
         with contextlib.suppress(RuntimeError), _weights_as(module, torch.channels_last):
@@ -123,15 +131,10 @@ def envelope(
                 "channels_last",
                 lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t,
             )
-    if not light and runner.device == "cpu" and runner.threads > 1:
-        torch.set_num_threads(1)
-        try:
-            add("one_thread")
-        finally:
-            torch.set_num_threads(runner.threads)
-    # not every operation has kernels of PyTorch's own for each type
-    with contextlib.suppress(RuntimeError), _plain_kernels(runner.device):
-        add("plain_kernels")
+    if not light or unit is not None:
+        # not every operation has kernels of PyTorch's own for each type
+        with contextlib.suppress(RuntimeError), _plain_kernels(runner.device):
+            add("plain_kernels")
     with_floats = any(_moves(t) for t in entries[0].values())
     if with_floats:
         add("input_ulp", ulp_noise(seed, unit))
@@ -145,6 +148,11 @@ def envelope(
             with _moved_weights(module, seed + number, unit):
                 add(f"weight_ulp{suffix}")
     return runs
+
+
+def _reordered(order: Order, runner: Runs, module: nn.Module, entry: Mapping[str, Tensor]) -> Named:
+    with Reordered(order):
+        return runner.run(module, entry)
 
 
 @contextlib.contextmanager
