@@ -15,7 +15,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from capture.faults import POWER, NotApplicable, apply_fault, shared_copy
+from capture.faults import POWER, apply_fault, shared_copy
+from capture.graph_faults import GRAPH_FAULTS, with_graph_fault
 from capture.kinds import is_discrete, stays
 from capture.reordered import Order, Reordered, lanes, shuffled
 from strata_sdk.models import call
@@ -25,6 +26,8 @@ LEAST_RUNS = 5
 LEAST_LIGHT_RUNS = 3  # of a point of a sweep, whose corners have the whole
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a minute on two cores
+# an eighth of a relative error that is no change: float64's own rounding, and nothing
+UNCHANGED_WIDE, UNCHANGED = 2.0**-40, 2.0**-60
 
 
 def strict_float32() -> None:
@@ -328,29 +331,37 @@ def faulty_references(
     flops: float,
     wide: bool,
 ) -> tuple[dict[str, Named], list[str]]:
-    """Fault -> outputs of one entry, and sentences that say what was planted. `module` stays whole,
-    `wanted` is its result,
+    """Fault -> outputs of one entry, and sentences that say what was planted; faults that change
+    nothing (a layer that no output follows, an epilogue that the next layer cancels) are left out.
+    A network without layers has them in its graph. `module` stays whole, `expected` is its result,
     `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
     results: dict[str, Named] = {}
     descriptions: list[str] = []
-    for name in POWER:
-        if len(results) >= most:
-            break
+
+    def run(changed: nn.Module) -> Named:
+        outputs = runner.run(changed, entry, to_double if wide else lambda t: t)
+        return {k: to_double(v) for k, v in outputs.items()}
+
+    def in_layers(name: str) -> tuple[Named, str]:
         faulty = shared_copy(module)
-        try:
-            sentence = apply_fault(faulty, name)
-        except NotApplicable:
-            continue
-        try:
-            results[name] = {
-                k: to_double(v)
-                for k, v in runner.run(faulty, entry, to_double if wide else lambda t: t).items()
-            }
-        except Exception:  # a fault that makes shapes disagree shows itself without a proof
-            continue
-        if name == "ceil_mode" and all(same(v, expected[k]) for k, v in results[name].items()):
-            del results[name]  # the pooled extents divide evenly: nothing was changed
-            continue
-        descriptions.append(f"{name}: {sentence}")
+        sentence = apply_fault(faulty, name)
+        return run(faulty), sentence
+
+    def plant(names: Sequence[str], planted: Callable[[str], tuple[Named, str]]) -> None:
+        for name in names:
+            if len(results) >= most:
+                break
+            try:
+                result, sentence = planted(name)
+            # also a fault that makes shapes disagree: it shows itself without a proof
+            except Exception:
+                continue
+            if differs(result, expected, [], UNCHANGED_WIDE if wide else UNCHANGED):
+                results[name] = result
+                descriptions.append(f"{name}: {sentence}")
+
+    plant(POWER, in_layers)
+    if not results:
+        plant(GRAPH_FAULTS, lambda name: with_graph_fault(module, name, run))
     return results, descriptions

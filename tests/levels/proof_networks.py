@@ -400,3 +400,20 @@ class AveragedMap(nn.Module):
 
 def averaged_map():
     return AveragedMap(), drawn(2, 3, 384, 384)
+
+
+class UnusedLast(nn.Module):
+    """A second head whose answer nobody takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.unused = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).relu()
+        self.unused(h)
+        return self.last(h)
+
+
+def unused_last():
+    return UnusedLast(), drawn(3, 6)
