@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reference that proves nothing: legitimate float32 runs of eager part so far that the envelope
-would allow a level any answer. Says which input jumps, and at which operation."""
+would allow a level any answer, or float32 overflows. Says on which input, and at which
+operation."""
 
 from __future__ import annotations
 
@@ -45,6 +46,67 @@ def broken_sentence(
         f"(run {variant}, {weight_set} weights), where rounding explains at most {BROKEN:g}"
         + (f": the answer jumps at {where}" if where else "")
     )
+
+
+def overflow_sentence(
+    runner: ref.Runner,
+    module: nn.Module,
+    entries: Sequence[Mapping[str, Tensor]],
+    results: list[Named],
+    expected: list[Named],
+    weight_set: str,
+) -> str:
+    """Of eager's float32 `results` where float64 has numbers; empty: they have them, too."""
+    for i, (result, exact) in enumerate(zip(results, expected)):
+        for output, value in exact.items():
+            lost = int((value.isfinite() & ~result[output].isfinite()).sum())
+            if lost:
+                where = _first_overflow(runner, module, entries[i])
+                return (
+                    f"float32 overflows: '{output}' on input {i} is infinite or NaN at {lost} of "
+                    f"{value.numel()} places where float64 has numbers ({weight_set} weights)"
+                    + (f", first at {where}" if where else "")
+                )
+    return ""
+
+
+def _first_overflow(runner: ref.Runner, module: nn.Module, entry: Mapping[str, Tensor]) -> str:
+    """The first operation that gives something else than numbers in float32 alone."""
+    try:
+        wide = ref.double_copy(module)
+        numbers = _Numbers(wide)
+        with numbers:
+            runner.run(wide, entry, ref.to_double)
+        compared = _Numbers(module, numbers.results)
+        with compared:
+            runner.run(module, entry)
+    except Exception:  # a network that cannot be watched overflows unseen
+        return ""
+    return compared.overflow
+
+
+class _Numbers(TorchDispatchMode):
+    """Whether each operation gives numbers alone; compares that with what another run gave."""
+
+    def __init__(self, module: nn.Module, other: list[tuple[str, bool]] | None = None) -> None:
+        super().__init__()
+        self.results: list[tuple[str, bool]] = []
+        self.other, self.overflow = other, ""
+        self.watch = Watch(module, [])
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.split("::")[-1]
+        if name in CASTS:
+            return result
+        given = [v for v in tree_leaves(result) if isinstance(v, Tensor)]
+        finite = all(bool(v.isfinite().all()) for v in given)
+        number = len(self.results)
+        self.results.append((name, finite))
+        before = self.other[number] if self.other and number < len(self.other) else None
+        if not self.overflow and not finite and before == (name, True):
+            self.overflow = f"{name} at {self.watch.place()}".removesuffix(" at ")
+        return result
 
 
 def _first_jump(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from capture import reference as ref
-from capture.broken import BROKEN, broken_sentence
+from capture.broken import BROKEN, broken_sentence, overflow_sentence
 from capture.calls import count_work, write_calls
 from capture.case import Input, check_spec, resolve_inputs
 from capture.described import described_case, described_outputs
@@ -329,6 +329,9 @@ class _Capture:
         runs, expected = self._run_all(work, entries)
         self.say(f"writing the reference of weight set {name}")
         self.e0 = ref.envelope_error(runs, expected)
+        self.info["unproven"] = self.info["unproven"] or overflow_sentence(
+            self.runner, work, entries, runs["default"], expected, name
+        )
         if self.e0 > BROKEN and not self.info["unproven"]:
             wide = ref.double_copy(work) if self.info["reference"] == "float64" else None
             self.info["unproven"] = broken_sentence(

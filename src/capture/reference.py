@@ -15,8 +15,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from capture.faults import POWER, NotApplicable, apply_fault, shared_copy
+from capture.faults import POWER, apply_fault, shared_copy
+from capture.graph_faults import GRAPH_FAULTS, with_graph_fault
 from capture.kinds import is_discrete, stays
+from capture.reordered import Order, Reordered, lanes, shuffled
 from strata_sdk.models import call
 
 Named = dict[str, Tensor]
@@ -24,6 +26,8 @@ LEAST_RUNS = 5
 LEAST_LIGHT_RUNS = 3  # of a point of a sweep, whose corners have the whole
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a minute on two cores
+# an eighth of a relative error that is no change: float64's own rounding, and nothing
+UNCHANGED_WIDE, UNCHANGED = 2.0**-40, 2.0**-60
 
 
 def strict_float32() -> None:
@@ -64,7 +68,6 @@ class Runs(Protocol):
     """What envelope() needs of a Runner."""
 
     device: str
-    threads: int
 
     def run(
         self,
@@ -109,13 +112,21 @@ def envelope(
     light: bool = False,
 ) -> dict[str, list[Named]]:
     """Variant -> outputs of each entry. At least five legitimate runs (`light`: three) that differ
-    only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32."""
+    only in rounding; noise moves values by `unit` (relative), None: by one ulp of float32. Orders
+    of sums tell nothing at a lower precision, whose own roundings are larger."""
     runs: dict[str, list[Named]] = {}
 
     def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
         runs[name] = [runner.run(module, e, change) for e in entries]
 
     add("default")
+    if unit is None:
+        orders = [lanes, shuffled(seed)]
+        # a run that fails leaves the envelope narrower; code of the user's may refuse a mode
+        with contextlib.suppress(Exception):
+            runs["reordered"] = [
+                _reordered(orders[i % 2], runner, module, entry) for i, entry in enumerate(entries)
+            ]
     if not light and any(t.dim() == 4 and t.is_floating_point() for t in entries[0].values()):
         # a view() inside may refuse this layout
         with contextlib.suppress(RuntimeError), _weights_as(module, torch.channels_last):
@@ -123,15 +134,10 @@ def envelope(
                 "channels_last",
                 lambda t: t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t,
             )
-    if not light and runner.device == "cpu" and runner.threads > 1:
-        torch.set_num_threads(1)
-        try:
-            add("one_thread")
-        finally:
-            torch.set_num_threads(runner.threads)
-    # not every operation has kernels of PyTorch's own for each type
-    with contextlib.suppress(RuntimeError), _plain_kernels(runner.device):
-        add("plain_kernels")
+    if not light or unit is not None:
+        # not every operation has kernels of PyTorch's own for each type
+        with contextlib.suppress(RuntimeError), _plain_kernels(runner.device):
+            add("plain_kernels")
     with_floats = any(_moves(t) for t in entries[0].values())
     if with_floats:
         add("input_ulp", ulp_noise(seed, unit))
@@ -145,6 +151,11 @@ def envelope(
             with _moved_weights(module, seed + number, unit):
                 add(f"weight_ulp{suffix}")
     return runs
+
+
+def _reordered(order: Order, runner: Runs, module: nn.Module, entry: Mapping[str, Tensor]) -> Named:
+    with Reordered(order):
+        return runner.run(module, entry)
 
 
 @contextlib.contextmanager
@@ -320,29 +331,37 @@ def faulty_references(
     flops: float,
     wide: bool,
 ) -> tuple[dict[str, Named], list[str]]:
-    """Fault -> outputs of one entry, and sentences that say what was planted. `module` stays whole,
-    `wanted` is its result,
+    """Fault -> outputs of one entry, and sentences that say what was planted; faults that change
+    nothing (a layer that no output follows, an epilogue that the next layer cancels) are left out.
+    A network without layers has them in its graph. `module` stays whole, `expected` is its result,
     `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
     results: dict[str, Named] = {}
     descriptions: list[str] = []
-    for name in POWER:
-        if len(results) >= most:
-            break
+
+    def run(changed: nn.Module) -> Named:
+        outputs = runner.run(changed, entry, to_double if wide else lambda t: t)
+        return {k: to_double(v) for k, v in outputs.items()}
+
+    def in_layers(name: str) -> tuple[Named, str]:
         faulty = shared_copy(module)
-        try:
-            sentence = apply_fault(faulty, name)
-        except NotApplicable:
-            continue
-        try:
-            results[name] = {
-                k: to_double(v)
-                for k, v in runner.run(faulty, entry, to_double if wide else lambda t: t).items()
-            }
-        except Exception:  # a fault that makes shapes disagree shows itself without a proof
-            continue
-        if name == "ceil_mode" and all(same(v, expected[k]) for k, v in results[name].items()):
-            del results[name]  # the pooled extents divide evenly: nothing was changed
-            continue
-        descriptions.append(f"{name}: {sentence}")
+        sentence = apply_fault(faulty, name)
+        return run(faulty), sentence
+
+    def plant(names: Sequence[str], planted: Callable[[str], tuple[Named, str]]) -> None:
+        for name in names:
+            if len(results) >= most:
+                break
+            try:
+                result, sentence = planted(name)
+            # also a fault that makes shapes disagree: it shows itself without a proof
+            except Exception:
+                continue
+            if differs(result, expected, [], UNCHANGED_WIDE if wide else UNCHANGED):
+                results[name] = result
+                descriptions.append(f"{name}: {sentence}")
+
+    plant(POWER, in_layers)
+    if not results:
+        plant(GRAPH_FAULTS, lambda name: with_graph_fault(module, name, run))
     return results, descriptions

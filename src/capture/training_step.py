@@ -138,7 +138,7 @@ class _Compared:
 
     def __init__(self, stepper: Stepper, exact: Exact) -> None:
         self.stepper, self.exact = stepper, exact
-        self.device, self.threads = stepper.device, stepper.threads
+        self.device = stepper.device
 
     def run(
         self,

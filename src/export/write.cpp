@@ -122,6 +122,15 @@ Result<std::string> case_hpp(const Export& exported, const fs::path& folder,
       fmt::join(files, ", "));
 }
 
+// What the level makes of an input that holds no numbers, where eager answers otherwise; empty: as eager.
+std::string special_sentence(const nlohmann::json& proof) {
+  for (const auto& line : proof.value("lines", nlohmann::json::array()))
+    if (line.value("check", "") == "NaN and infinity in an input" && line.value("result", "") == "fail")
+      return fmt::format(" **A broken input may become a confident answer:** it {}. Check inputs before they reach it.",
+                         escape::markdown(line.value("detail", "")));
+  return {};
+}
+
 std::string proof_sentence(const Export& exported) {
   const auto& evidence = exported.evidence;
   if (!evidence.certificate.is_object())
@@ -129,10 +138,10 @@ std::string proof_sentence(const Export& exported) {
                        escape::markdown(evidence.why_not), escape::markdown_code(exported.proving));
   const auto& proof = evidence.certificate["proof"];
   return fmt::format(
-      "Proven to do equal work by run {} ({} lines observed, {} reported by the level{}): `certificate.json`.{}",
+      "Proven to do equal work by run {} ({} lines observed, {} reported by the level{}): `certificate.json`.{}{}",
       escape::markdown_code(evidence.certificate.value("run", "")), proof.value("observed", 0),
       proof.value("reported", 0), proof.value("weak", false) ? "; the proof is weak" : "",
-      evidence.note.empty() ? "" : " Note: " + escape::markdown(evidence.note) + ".");
+      evidence.note.empty() ? "" : " Note: " + escape::markdown(evidence.note) + ".", special_sentence(proof));
 }
 
 Result<std::string> readme(const Export& exported, const std::vector<std::pair<std::string, std::string>>& files) {

@@ -66,6 +66,7 @@ def test_an_export_holds_the_artefact_a_program_a_test_that_passes_and_the_certi
     assert "equal work on 4 inputs" in checked.stdout
     readme = (strata.folder / "out" / "README.md").read_text(encoding="utf-8")
     assert result["run"]["id"] in readme and "check.py" in readme and "@" not in readme
+    assert "it drops NaN: " in readme, "the level answers with numbers to every input"
     assert left(strata) == ["out"]
 
 

@@ -382,3 +382,38 @@ def pools():
     return nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()), drawn(
         2, 2, 6, 6
     )
+
+
+# ------------------------------------------------------------------------------------ added up
+
+
+class AveragedMap(nn.Module):
+    """The mean of a large map, as before the classifier of a network for large images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Conv2d(3, 8, 1), nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(self.inner(x).relu().mean((2, 3)))
+
+
+def averaged_map():
+    return AveragedMap(), drawn(2, 3, 384, 384)
+
+
+class UnusedLast(nn.Module):
+    """A second head whose answer nobody takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.unused = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).relu()
+        self.unused(h)
+        return self.last(h)
+
+
+def unused_last():
+    return UnusedLast(), drawn(3, 6)

@@ -18,7 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.faults import FAULTS, POWER, NotApplicable, apply_fault, shared_copy  # noqa: E402
-from capture.reference import Runner, envelope, envelope_error, output_errors  # noqa: E402
+from capture.reference import (  # noqa: E402
+    Runner,
+    double_copy,
+    envelope,
+    envelope_error,
+    output_errors,
+    reference_float64,
+)
 from strata_sdk.errors import UnsupportedError  # noqa: E402
 from strata_sdk.models import (  # noqa: E402
     TapModule,
@@ -125,6 +132,53 @@ def test_a_legitimate_run_that_the_network_cannot_do_is_left_out_for_another():
     runs = envelope(Runner(bundle, "cpu", 1), NeedsOneDNN(), [{"x": torch.ones(2, 3)}], seed=1)
     assert "plain_kernels" not in runs and len(runs) == 5
     assert torch.backends.mkldnn.enabled
+
+
+class Averaged(torch.nn.Module):
+    """Over 100,000 positions."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).mean(1)
+
+    @staticmethod
+    def elsewhere(x: torch.Tensor) -> torch.Tensor:
+        """One position after the other."""
+        total = (x + 1).numpy().cumsum(1, dtype="float32")[:, -1]
+        return torch.from_numpy(total) / x.shape[1]
+
+
+class Cancelling(torch.nn.Module):
+    """A sum whose neighbours nearly cancel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        weight = torch.rand(64, 2048, generator=torch.Generator().manual_seed(2))
+        self.weight = torch.nn.Parameter(torch.stack([weight, -1.001 * weight], 2).flatten(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.stack([x, x], 2).flatten(1)
+        return torch.nn.functional.linear(x, self.weight)
+
+    def elsewhere(self, x: torch.Tensor) -> torch.Tensor:
+        """In eight lanes, of which each has terms of one sign."""
+        x = torch.stack([x, x], 2).flatten(1)
+        parts = [x[:, lane::8] @ self.weight[:, lane::8].t() for lane in range(8)]
+        return torch.stack(parts).sum(0).detach()
+
+
+@pytest.mark.parametrize(
+    ("network", "shape"), [(Averaged, (2, 100_000, 4)), (Cancelling, (16, 2048))]
+)
+def test_what_an_engine_adds_in_another_order_than_eager_is_within_the_bound(network, shape):
+    module = network()
+    runner = Runner({"inputs": [{"name": "x", "keyword": False}]}, "cpu", 1)
+    entry = {"x": torch.rand(shape, generator=torch.Generator().manual_seed(1))}
+    runs = envelope(runner, module, [entry], seed=1)
+    expected = reference_float64(runner, double_copy(module), [entry])
+    assert set(expected[0]) == {"output"}
+    got = {"output": module.elsewhere(entry["x"])}
+    [error] = output_errors(got, expected[0]).values()
+    assert 0 < error <= 8 * envelope_error(runs, expected)
 
 
 def test_envelope_has_five_legitimate_runs_that_differ_only_by_rounding(folder):

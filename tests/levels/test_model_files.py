@@ -18,6 +18,7 @@ import torch
 from client import Failed, Worker, error, prepare
 from conftest import capture
 from envelopes import SETS, envelope, reference
+from safetensors.numpy import load_file
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -306,3 +307,15 @@ def test_an_onnx_network_is_changed_by_its_weights_and_copied_whole(files):
             rtol=1e-4,
             atol=1e-5,
         )
+
+
+@pytest.mark.parametrize("kind", ["pt2", "pt", "onnx"])
+def test_faults_are_planted_in_the_graph_of_a_file_and_seen(kind, bundle_of):
+    bundle = bundle_of(kind)
+    info = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+    assert info["faults"] == ["activation_left_out", "bias_left_out"], info["fault_sentences"]
+    faults = load_file(bundle / "reference" / "faults.safetensors")
+    for name in info["faults"]:
+        planted = {k.split("/", 1)[1]: v for k, v in faults.items() if k.startswith(name)}
+        shown = error(planted, reference(bundle, "generic1"))
+        assert shown > 80 * envelope(bundle, "generic1"), name

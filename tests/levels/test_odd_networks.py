@@ -5,6 +5,7 @@ levels run them as they are or refuse with a reason."""
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def test_a_network_with_values_that_are_not_finite_exports_and_its_generic_weigh
     for generic in ("generic1", "generic2"):
         weights = load_file(folder / "weights" / f"{generic}.safetensors")
         assert all(bool(w.isfinite().all()) or key == "mask" for key, w in weights.items())
+
+
+def test_a_network_that_overflows_in_float32_alone_is_unproven_by_its_operation(captured):
+    why = read_bundle(captured("large_values"))["unproven"]
+    assert why.startswith("float32 overflows: 'output' on input 0 is infinite or NaN at ")
+    assert re.search(
+        r"where float64 has numbers \(timed weights\), first at pow at odd_networks", why
+    )
+    assert all(not read_bundle(captured(name))["unproven"] for name in ("some_nan", "infinite"))
 
 
 def test_levels_that_keep_nan_where_it_belongs_are_measured(tmp_path):

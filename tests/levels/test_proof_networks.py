@@ -356,3 +356,16 @@ def test_a_level_that_drops_nan_is_told_and_eager_is_not(tmp_path):
     )
     told = [w["what"] for w in result["warnings"] if w["id"] == "W011"]
     assert len(told) == 1 and told[0].startswith("openvino drops NaN"), told
+
+
+# -------------------------------------------------------------------------------- planted faults
+
+
+def test_a_fault_that_changes_nothing_says_nothing_of_the_proof(captured):
+    """The last bias is that of a layer that no output follows."""
+    folder = captured("unused_last")
+    info = read_bundle(folder)
+    assert info["faults"] == ["relu_dropped"]
+    planted = {"y": load_file(folder / "reference" / "faults.safetensors")["relu_dropped/0/output"]}
+    expected = {"y": load_file(folder / "reference" / "generic1.safetensors")["f64/0/output"]}
+    assert ref.output_errors(planted, expected)["y"] > 80 * envelope_of(folder, "generic1")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No sound level is accused: every level of the tree on two networks and as many weights as two
-seeds give (bench/false_accusations.py has more of both, ResNets among them)."""
+"""No sound level is accused: levels of the tree on three networks and as many weights as two seeds
+give (bench/false_accusations.py has more of both, ResNets among them)."""
 
 import pytest
 from client import ROOT, compare
@@ -11,8 +11,13 @@ from client import ROOT, compare
     [
         (f"{ROOT / 'tests/levels/networks.py'}:strided_network",),
         ("mnist_convnet", "--threads", "1"),
+        # a sum that other engines add term by term, eager in blocks
+        (
+            f"{ROOT / 'tests/levels/proof_networks.py'}:averaged_map",
+            *("--threads", "1", "--levels", "eager,onnxruntime,openvino"),
+        ),
     ],
-    ids=["residual", "mnist_convnet"],
+    ids=["residual", "mnist_convnet", "averaged_map"],
 )
 def test_no_sound_level_is_accused(tmp_path, case):
     rows = compare(tmp_path, *case, "--weight-sets", "4", "--restarts", "1", "--budget", "1s")
