@@ -108,6 +108,7 @@ document::Document sweep_document(const store::Run& run) {
     out.summary = std::move(batch->sentence);
     out.sections.push_back(std::move(batch->section));
   }
+  out.summary = ending_words(run) + out.summary;
   document::Section fastest{.id = "fastest", .title = "Fastest level"};
   for (auto& map : sweep_winners(grid, layout)) fastest.items.push_back(std::move(map));
   add_warnings(run, fastest);

@@ -374,6 +374,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
                                 [](const SchemeTraining& training) { return !training.run_case->finished; });
   if (cut != trainings.end()) out.summary = cut_off_words(cut->levels, *cut->run_case, run) + out.summary;
   if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
+  out.summary = resumed_words(run) + out.summary;
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   return out;
 }

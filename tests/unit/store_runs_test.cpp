@@ -336,6 +336,20 @@ TEST_F(StoreRunsTest, a_deleted_run_leaves_nothing_of_its_own_and_others_whole) 
 }
 
 TEST_F(StoreRunsTest, a_running_run_is_neither_deleted_nor_copied) {
+TEST_F(StoreRunsTest, counts_how_often_a_run_that_was_cut_off_went_on_and_keeps_it_through_a_kill) {
+  auto store = open("a.db");
+  fill(store, "run-1");
+  auto run = a_run("run-1");
+  run.interrupted = true;
+  ASSERT_TRUE(store.continue_run(run));
+  EXPECT_EQ(store.load_run("run-1")->settings["resumed"], 1) << "also before it ends, as a kill leaves it";
+  run.finished.clear(), run.interrupted = false;  // as a kill leaves it
+  ASSERT_TRUE(store.continue_run(run));
+  run.finished = "2026-11-21T06:02:00Z";
+  ASSERT_TRUE(store.continue_run(run)) << "nothing was cut off";
+  EXPECT_EQ(store.load_run("run-1")->settings["resumed"], 2);
+}
+
   auto store = open("a.db"), into = open("b.db");
   fill(store, "run-1");
   const auto child = fork();
