@@ -126,6 +126,18 @@ def test_shows_the_training_graph_with_what_it_updates(place):
     )
 
 
+def test_takes_the_users_inputs_from_a_file_as_compare_does(place, tmp_path):
+    import numpy as np
+
+    np.savez(tmp_path / "x.npz", x=np.zeros((3, 3, 12, 12), np.float32))
+    words = ("graph", RESIDUAL, "--batch", "3", "--inputs", str(tmp_path / "x.npz"))
+    done = place.run(*words, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["nodes"][0]["outputs"][0]["shape"][0] == 3
+    done = place.run("graph", RESIDUAL, "--inputs", str(tmp_path / "none.npz"))
+    assert done.returncode == 2 and "there is no such file" in done.stderr
+
+
 def test_names_unknown_operations_where_they_occur(place, tmp_path):
     (tmp_path / "net.py").write_text(
         "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(4, 4)\n\n"
