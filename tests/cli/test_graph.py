@@ -370,6 +370,12 @@ def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):
             "operations": [
                 "adaptive_avg_pool2d",
                 "add",
+def test_a_name_that_no_model_has_is_refused_before_pytorch_is_loaded(place):
+    done = place.run("graph", "resnet5o")
+    assert done.returncode == 2 and "did you mean resnet50?" in done.stderr, done.stderr
+    assert "loading PyTorch" not in done.stderr
+
+
                 "batch_norm",
                 "conv2d",
                 "flatten",
