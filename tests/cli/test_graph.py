@@ -194,6 +194,13 @@ def test_says_why_a_network_has_no_graph(place):
     )
 
 
+def test_a_sparse_file_of_inputs_is_refused_by_its_size(place, tmp_path):
+    with open(tmp_path / "x.npz", "wb") as file:
+        file.truncate(1 << 42)
+    done = place.run("graph", RESIDUAL, "--inputs", str(tmp_path / "x.npz"))
+    assert done.returncode == 2 and "4398046511104 bytes; allowed" in done.stderr, done.stderr
+
+
 def test_dumps_the_program_after_a_pass(place):
     done = place.run(
         "graph",
@@ -363,6 +370,12 @@ def test_refuses_wrong_usage_before_anything_is_captured(place, arguments, messa
     assert done.returncode == 2 and message in done.stderr and not done.stdout
 
 
+def test_a_name_that_no_model_has_is_refused_before_pytorch_is_loaded(place):
+    done = place.run("graph", "resnet5o")
+    assert done.returncode == 2 and "did you mean resnet50?" in done.stderr, done.stderr
+    assert "loading PyTorch" not in done.stderr
+
+
 def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):
     strata.level(
         "plain",
@@ -370,12 +383,6 @@ def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):
             "operations": [
                 "adaptive_avg_pool2d",
                 "add",
-def test_a_name_that_no_model_has_is_refused_before_pytorch_is_loaded(place):
-    done = place.run("graph", "resnet5o")
-    assert done.returncode == 2 and "did you mean resnet50?" in done.stderr, done.stderr
-    assert "loading PyTorch" not in done.stderr
-
-
                 "batch_norm",
                 "conv2d",
                 "flatten",
