@@ -101,10 +101,10 @@ std::string training_summary(const std::vector<TrainedLevel>& levels, const stor
   const auto& training = *run_case.question.recipe->training;
   const int epochs = std::min(training.epochs, epochs_done(levels));
   const bool one = accuracies.size() == 1;
-  auto text = run_case.finished ? fmt::format("After {} epoch{} on {} {} at {} of test images found", epochs,
+  auto text = run_case.finished ? fmt::format("After {} epoch{} on {} {} at a test accuracy of {}", epochs,
                                               epochs == 1 ? "" : "s", run_case.question.data,
                                               one ? "the level ends" : "the levels end", range_in_words(accuracies))
-                                : fmt::format("So far, on {}, {} at {} of test images found", run_case.question.data,
+                                : fmt::format("So far, on {}, {} at a test accuracy of {}", run_case.question.data,
                                               one ? "the level is" : "the levels are", range_in_words(accuracies));
   return text + speed_words(levels, run_case, run) + ".";
 }
