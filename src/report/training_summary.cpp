@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "analysis/reliability.hpp"
+#include "analysis/signal_fate.hpp"
 #include "report/access.hpp"
 #include "report/sentence.hpp"
 #include "report/shards.hpp"
@@ -89,6 +90,19 @@ std::string cut_off_words(const std::vector<TrainedLevel>& levels, const store::
                          run_case.question.recipe->training->epochs);
   words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
   return state == store::RunState::running ? words + ". " : fmt::format("{}; {}. ", words, how_to_go_on(run));
+}
+
+std::string chance_words(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
+  const auto commonest = number(run_case.trust, "commonest_class"), images = number(run_case.trust, "test_images");
+  if (!commonest || !images) return {};
+  const double above = analysis::above_chance(*commonest, *images);
+  for (const auto& level : levels)
+    if (const auto last = level.learning.last("test_accuracy"); level.measured() && last && last->high > above)
+      return {};
+  return fmt::format(
+      " No level learned anything: none is above the {:.2f}% that naming the commonest class alone may reach, so that "
+      "\"equivalent\" says nothing of how they learn.",
+      100 * above);
 }
 
 std::string training_summary(const std::vector<TrainedLevel>& levels, const store::Case& run_case,

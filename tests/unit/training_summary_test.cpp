@@ -85,6 +85,16 @@ TEST_F(TrainingSummary, of_one_that_was_killed_says_so_first_and_promises_no_epo
   EXPECT_THAT(summary({12, 3}), ::testing::StartsWith("Interrupted in repeat 2 of 2 after epoch 3 of 12"));
 }
 
+TEST_F(TrainingSummary, says_that_equivalent_means_nothing_where_no_level_is_above_chance) {
+  case_.trust = {{"commonest_class", 0.9}, {"test_images", 1000}};
+  EXPECT_THAT(chance_words(levels({12}), case_),
+              HasSubstr("No level learned anything: none is above the 92.85% that naming the commonest class alone"));
+  case_.trust["commonest_class"] = 0.1;
+  EXPECT_EQ(chance_words(levels({12}), case_), "");
+  case_.trust = store::Json::object();
+  EXPECT_EQ(chance_words(levels({12}), case_), "") << "not known";
+}
+
 TEST_F(TrainingSummary, on_a_busy_machine_tells_no_speedup_but_that_of_processor_time) {
   others_had(0.9);
   const auto words = summary({12, 12});
