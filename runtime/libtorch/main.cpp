@@ -7,6 +7,7 @@
 
 #include "aten_network.hpp"
 #include "fields.hpp"
+#include "printable.hpp"
 #include "program_folder.hpp"
 #include "torch_tensors.hpp"
 

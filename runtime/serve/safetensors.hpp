@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "printable.hpp"
+
 struct RawTensor {
   std::string dtype;  // F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL, ...
   std::vector<std::int64_t> shape;
@@ -241,7 +243,7 @@ inline void write_safetensors(const std::string& file, const RawTensors& tensors
 // Each tensor's name, type, shape and first numbers.
 inline void print(const RawTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    std::cout << name << " " << tensor.dtype << " [";
+    std::cout << printable(name) << " " << tensor.dtype << " [";
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) std::cout << (i ? ", " : "") << tensor.shape[i];
     std::cout << "]";
     const auto show = [&](auto value) {

@@ -37,6 +37,6 @@ inline int serve(int argc, char** argv, const std::function<Network(const std::s
   if (argc == 4) write_safetensors(argv[3], outputs);
   return 0;
 } catch (const std::exception& error) {
-  std::cerr << "error: " << error.what() << '\n';
+  std::cerr << "error: " << printable(error.what()) << '\n';
   return 1;
 }

@@ -13,6 +13,7 @@
 
 #include "kit/safetensors.hpp"
 #include "model.h"
+#include "printable.hpp"
 #include "program_folder.hpp"
 
 inline const std::string folder = program_folder();

@@ -18,6 +18,8 @@ import signal
 import sys
 from collections.abc import Callable
 
+from capture.names import unknown
+
 # what every capture loads, none of which computes or starts a thread; torchvision only where
 # networks are strata's own: of a user's network is recorded what it loads
 MODULES = (
@@ -36,11 +38,15 @@ def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> i
     loaded = False
     for line in sys.stdin:
         request = json.loads(line)
+        model = json.loads(request["arguments"][request["arguments"].index("--spec") + 1]).get(
+            "model", ""
+        )
+        if refusal := unknown(model):
+            say(refusal)
+            say({"exit_code": 1})
+            continue
         if not loaded:
             say({"progress": "loading PyTorch"})
-            model = json.loads(request["arguments"][request["arguments"].index("--spec") + 1]).get(
-                "model", ""
-            )
             for name in MODULES + (OF_SHIPPED_NETWORKS if model.isidentifier() else ()):
                 with contextlib.suppress(Exception):  # the capture itself says what is missing
                     importlib.import_module(name)

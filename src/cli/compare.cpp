@@ -244,6 +244,10 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
   STRATA_TRY(ask_environments(s, modules));
+  if (ready.score) {
+    const auto longest = std::chrono::milliseconds(static_cast<std::int64_t>(s.options.timeout_s.value_or(600) * 1000));
+    STRATA_TRY(measure::check_score(*ready.score, s.place, s.environment.python, longest));
+  }
   s.machine = probe::machine();
   s.run_id = a.resumed ? a.resumed->run_id : new_run_id();
   s.resumed = a.resumed ? &*a.resumed : nullptr;

@@ -154,9 +154,8 @@ void add_graph(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<GraphArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
-  add_limits(*verb);
   whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
-  verb->add_option("--input", o.inputs, "an input's form, as in compare; repeat for more inputs")->type_name("FORM");
+  add_input_options(*verb, o, "the capture's inputs");
   choice(verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss")
              ->capture_default_str(),
          {"infer", "train"});

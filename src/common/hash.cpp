@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <vector>
@@ -11,6 +13,16 @@
 #include "common/interrupt.hpp"
 
 namespace strata {
+namespace {
+
+// That a file may have: what is hashed is read whole by somebody, who has this machine's memory.
+std::uintmax_t most_bytes() {
+  const auto pages = static_cast<std::uintmax_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  return std::max<std::uintmax_t>(std::uintmax_t{64} << 30,
+                                  pages * static_cast<std::uintmax_t>(::sysconf(_SC_PAGESIZE)));
+}
+
+}  // namespace
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
   EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
@@ -43,6 +55,9 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path) {
   if (!is_file || !in)
     return fail(fmt::format("cannot read {}", path.string()), "check that it exists, is a file and is readable",
                 Exit::usage);
+  if (const auto size = std::filesystem::file_size(path, none); !none && size > most_bytes())
+    return fail(fmt::format("{} has {} bytes; allowed: {}", path.string(), size, most_bytes()),
+                "it is not what it is called, or sparse: ls -ls shows what it takes on the disk", Exit::usage);
   Sha256 digest;
   std::vector<char> buffer(1 << 20);
   while (in && !interrupted()) {

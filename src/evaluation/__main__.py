@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m evaluation inputs|score`: writes the user's inputs as files for workers, or scores
-what a level made of them. One final JSON line on standard output."""
+"""`python -m evaluation check|inputs|score`: looks at the user's file, writes its inputs as files
+for workers, or scores what a level made of them. One final JSON line on standard output."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ import strata_sdk  # noqa: F401  it appends STRATA_OVERLAY, which may hold safet
 
 # inputs in one file and their outputs, so that a worker's memory stays bounded; one batch at least
 CHUNK_BYTES = 64 << 20
+
+
+def check(options: argparse.Namespace) -> dict:
+    """What can be said of the user's file before there is a network."""
+    from evaluation.user_file import called, check_arrays, function, load
+
+    module = load(options.file)
+    function(module, options.file, options.function)
+    check_arrays(called("inputs", function(module, options.file, "inputs"), options.file))
+    return {}
 
 
 def write_inputs(options: argparse.Namespace) -> dict:
@@ -97,13 +107,16 @@ def score(options: argparse.Namespace) -> dict:
     return {"score": total, "per_example": each, "answers": answers, "count": about["count"]}
 
 
+ACTIONS = {"check": check, "inputs": write_inputs, "score": score}
+
+
 def main() -> int:
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the user's file may print
     parser = argparse.ArgumentParser(
         prog="python -m evaluation", description="Inputs and score of a user's file."
     )
-    parser.add_argument("what", choices=["inputs", "score"])
+    parser.add_argument("what", choices=["check", "inputs", "score"])
     parser.add_argument(
         "--file", type=Path, required=True, help="the user's file, with inputs() and the score"
     )
@@ -112,7 +125,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="the folder of inputs and outputs")
     options = parser.parse_args()
     try:
-        answer = {"ok": True} | (write_inputs if options.what == "inputs" else score)(options)
+        answer = {"ok": True} | ACTIONS[options.what](options)
     except BaseException as error:
         traceback.print_exc(file=sys.stderr)
         what = getattr(error, "what", None)

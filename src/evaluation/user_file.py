@@ -85,8 +85,21 @@ def place(error: BaseException, path: Path) -> str:
     )
 
 
+def check_arrays(returned: Any) -> None:
+    """Refuses what inputs() of no network may return: neither an array nor a dict of arrays."""
+    named = returned if isinstance(returned, dict) else {"": returned}
+    for name, value in named.items():
+        if not hasattr(value, "__array__"):
+            raise Problem(
+                "usage",
+                f"--eval: inputs() gave a {type(value).__name__}{f' for {name}' if name else ''}",
+                "return NumPy arrays: one, or a dict of them by the network's inputs' names",
+            )
+
+
 def checked_inputs(returned: Any, bundle: dict) -> dict[str, np.ndarray]:
     """inputs()'s result by input name: N examples each, of the network's own types and shapes."""
+    check_arrays(returned)
     inputs = bundle["inputs"]
     names = [i["name"] for i in inputs]
     if not isinstance(returned, dict):
@@ -117,12 +130,6 @@ def checked_inputs(returned: Any, bundle: dict) -> dict[str, np.ndarray]:
                 "usage",
                 f"--eval: the network's input {name} is {declared['shape']}: its first extent is not the batch of {batch}",
                 "a score needs inputs whose first extent counts examples",
-            )
-        if not hasattr(returned[name], "__array__"):
-            raise Problem(
-                "usage",
-                f"--eval: inputs() gave a {type(returned[name]).__name__} for {name}",
-                "return NumPy arrays",
             )
         array = np.asarray(returned[name])
         if array.ndim < 1 or list(array.shape[1:]) != rest or not len(array):

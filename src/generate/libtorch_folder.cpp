@@ -37,7 +37,8 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
   for (const auto* file :
        {"runtime/libtorch/aten_network.hpp", "runtime/libtorch/main.cpp", "runtime/libtorch/CMakeLists.txt",
         "runtime/libtorch/README.md", "runtime/serve/safetensors.hpp", "runtime/serve/fields.hpp",
-        "runtime/template/program_folder.hpp", "runtime/serve/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
+        "runtime/template/printable.hpp", "runtime/template/program_folder.hpp", "runtime/serve/torch_tensors.hpp",
+        "cmake/StrataTorch.cmake"}) {
     const auto text = STRATA_TRY(read_text(root / file));
     STRATA_TRY(write_text(folder / fs::path(file).filename(),
                           fs::path(file).extension() == ".md" ? fill_in(text, values) : text));

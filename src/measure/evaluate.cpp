@@ -9,6 +9,7 @@
 
 #include "common/outside.hpp"
 #include "common/python.hpp"
+#include "common/scratch_folder.hpp"
 #include "common/temporary.hpp"
 #include "worker/answers.hpp"
 
@@ -40,7 +41,7 @@ Try<Json> ask(const char* what, const ScoreFile& score, const fs::path& bundle, 
   if (ran.timed_out)
     return tl::unexpected(Failure{.state = State::timeout,
                                   .what = fmt::format("--eval: {}() of {} took longer than {} s",
-                                                      std::string(what) == "inputs" ? "inputs" : score.function,
+                                                      std::string(what) == "score" ? score.function : "inputs",
                                                       score.path.filename().string(), timeout.count() / 1000),
                                   .hint = "raise --timeout, or score fewer examples",
                                   .log_tail = ran.log_tail});
@@ -84,6 +85,24 @@ Result<ScoreFile> score_file(const std::string& text) {
   return ScoreFile{fs::absolute(path, ec).lexically_normal(), text.substr(colon + 1)};
 }
 
+namespace {
+
+tl::unexpected<Error> error_of(const Failure& why) {
+  const bool named = why.state == State::unsupported || why.log_tail.empty();
+  return fail(named ? why.what : fmt::format("{}\n{}", why.what, why.log_tail), why.hint,
+              why.state == State::unsupported ? Exit::usage : Exit::failed);
+}
+
+}  // namespace
+
+Result<void> check_score(const ScoreFile& score, const Installation& place, const std::string& python,
+                         std::chrono::milliseconds timeout) {
+  const ScratchFolder scratch("eval");
+  const auto answer = ask("check", score, scratch.path(), scratch.path(), place, python, timeout);
+  if (!answer) return error_of(answer.error());
+  return {};
+}
+
 Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& bundle, const Installation& place,
                                     const plan::Environment& environment, const fs::path& folder,
                                     std::chrono::milliseconds timeout) {
@@ -101,12 +120,7 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
     delete path;
   });
   const auto answer = ask("inputs", score, bundle.folder, folder, place, environment.python, timeout);
-  if (!answer) {
-    const auto& why = answer.error();
-    const bool named = why.state == State::unsupported || why.log_tail.empty();
-    return fail(named ? why.what : fmt::format("{}\n{}", why.what, why.log_tail), why.hint,
-                why.state == State::unsupported ? Exit::usage : Exit::failed);
-  }
+  if (!answer) return error_of(answer.error());
   outside::Fields reader(*answer, fmt::format("--eval {}: what inputs() gave", score.path.filename().string()));
   result.count = reader.integer("count", 0, std::numeric_limits<int>::max());
   for (const auto size : reader.integers("chunks", std::nullopt, 1, std::numeric_limits<int>::max()))

@@ -17,6 +17,11 @@ struct ScoreFile {
 // "path/score.py:score". Error: usage.
 Result<ScoreFile> score_file(const std::string& text);
 
+// Calls the file's inputs() before anything is captured. Error: what the user has to fix of the file, whatever the
+// network is.
+Result<void> check_score(const ScoreFile& score, const Installation& place, const std::string& python,
+                         std::chrono::milliseconds timeout);
+
 // The inputs of one case as files, which go with the last copy of this.
 struct Evaluation {
   ScoreFile score;

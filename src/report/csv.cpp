@@ -136,7 +136,7 @@ std::string column_name(std::string path) {
 }  // namespace
 
 std::string csv(const Json& run) {
-  Cells header{"run", "case"};
+  Cells header{"run", "run_state", "run_resumed", "case"};
   for (const char* path : kPaths) header.push_back(column_name(path));
   for (const char* path : kPoint) header.push_back("accuracy_" + column_name(path));
   const auto clients = client_columns(run);
@@ -144,7 +144,7 @@ std::string csv(const Json& run) {
   std::vector<Cells> rows;
   for (const auto& one_case : list(run, "cases")) {
     for (const Json* row : sorted_rows(one_case)) {
-      Cells cells{text(run, "run.id"), text(one_case, "id")};
+      Cells cells{text(run, "run.id"), text(run, "run.state"), text(run, "run.resumed"), text(one_case, "id")};
       for (const char* path : kPaths) cells.push_back(text(*row, path));
       const Json& point = accuracy_point(run, text(one_case, "id"), *row);
       for (const char* path : kPoint) cells.push_back(text(point, path));

@@ -11,6 +11,7 @@
 
 #include "cluster/shard.hpp"
 #include "report/access.hpp"
+#include "store/run_state.hpp"
 
 namespace strata::report {
 namespace {
@@ -71,8 +72,8 @@ document::Table peaks_table(const store::Run& run) {
                           text(*limits, "instruction_set"), flag(*limits, "quiet") ? "yes" : "no"});
   }
   table.note =
-      "Measured by each machine itself, float32 on processors alone: the best it was ever seen to do with so many "
-      "threads. Times of points on different machines are unpaired: no interval here holds for their ratio.";
+      "Measured by each machine itself, float32 on processors alone: the highest rates measured on it so far with "
+      "so many threads. Times of points on different machines are unpaired: no interval here holds for their ratio.";
   return table;
 }
 
@@ -137,6 +138,20 @@ void add_machines(document::Section& section, const store::Run& run) {
 std::string how_to_go_on(const store::Run& run) {
   if (!at(run.settings, "joined").is_object()) return fmt::format("./strata resume {} goes on", run.run_id);
   return "each shard goes on by itself: ./strata resume RUN, or the command that sent it";
+}
+
+std::string resumed_words(const store::Run& run) {
+  const int times = whole(run.settings, "resumed", 0);
+  if (times <= 0) return {};
+  return fmt::format("Resumed {} after it was cut off. ", times == 1 ? "once" : fmt::format("{} times", times));
+}
+
+std::string ending_words(const store::Run& run) {
+  const auto state = store::state_of(run);
+  if (state == store::RunState::finished) return resumed_words(run);
+  if (state == store::RunState::running) return resumed_words(run) + "Still running. ";
+  const auto* how = state == store::RunState::interrupted ? "Interrupted" : "Not finished";
+  return resumed_words(run) + fmt::format("{}; {}. ", how, how_to_go_on(run));
 }
 
 }  // namespace strata::report

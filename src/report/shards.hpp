@@ -19,4 +19,9 @@ void add_machines(document::Section& section, const store::Run& run);
 // How the points that were not reached are: "./strata resume RUN goes on".
 std::string how_to_go_on(const store::Run& run);
 
+// What comes before the first sentence of a run that was cut off, goes on now, or was resumed: "Resumed once after it
+// was cut off. "; empty of all others.
+std::string ending_words(const store::Run& run);
+std::string resumed_words(const store::Run& run);  // the part about what was resumed
+
 }  // namespace strata::report

@@ -105,7 +105,7 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   const auto& entries = list(run.settings, "entries");
   out.title = "strata run: " + text(run.settings, "title");
   out.subtitle = text(run.settings, "about");
-  out.summary = suite_summary(run);
+  out.summary = ending_words(run) + suite_summary(run);
   auto table = STRATA_TRY(entries_table(entries, store));
   out.sections.push_back(
       {.id = "entries", .title = "Entries", .items = {std::move(table), commands_table(entries, store)}});

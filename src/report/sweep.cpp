@@ -108,19 +108,25 @@ document::Document sweep_document(const store::Run& run) {
     out.summary = std::move(batch->sentence);
     out.sections.push_back(std::move(batch->section));
   }
+  out.summary = ending_words(run) + out.summary;
   document::Section fastest{.id = "fastest", .title = "Fastest level"};
-  for (auto& map : sweep_winners(grid, layout)) fastest.items.push_back(std::move(map));
+  const bool decided =
+      std::any_of(grid.cells.begin(), grid.cells.end(), [](const auto& cell) { return !cell.best.empty(); });
+  if (decided)
+    for (auto& map : sweep_winners(grid, layout)) fastest.items.push_back(std::move(map));
   add_warnings(run, fastest);
-  if (!grid.cells.empty()) {
+  if (decided) {
     fastest.items.push_back(standings_table(grid));
     fastest.items.push_back(document::Text{sweep_error_rates()});
   }
-  out.sections.push_back(std::move(fastest));
-  if (std::any_of(grid.axes.begin(), grid.axes.end(), analysis::is_ordered))
-    out.sections.push_back({.id = "crossings", .title = "Crossings", .items = {crossings_table(grid)}});
-  for (auto& section : {sweep_lines(grid, layout), sweep_surfaces(grid, layout), sweep_time_and_memory(grid, layout),
-                        sweep_meters(grid)})
-    if (!section.items.empty()) out.sections.push_back(section);
+  if (!fastest.items.empty()) out.sections.push_back(std::move(fastest));
+  if (decided) {
+    if (auto crossings = crossings_table(grid); !crossings.rows.empty())
+      out.sections.push_back({.id = "crossings", .title = "Crossings", .items = {std::move(crossings)}});
+    for (auto& section : {sweep_lines(grid, layout), sweep_surfaces(grid, layout), sweep_time_and_memory(grid, layout),
+                          sweep_meters(grid)})
+      if (!section.items.empty()) out.sections.push_back(section);
+  }
   out.sections.push_back(everything(grid));
   add_machines(out.sections.back(), run);
   if (auto words = text(run.settings, "forecast"); !words.empty() && !at(run.settings, "joined").is_object()) {

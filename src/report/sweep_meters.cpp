@@ -109,9 +109,9 @@ document::Cell meter_cell(const CellLevel& level, const ShownMeter& meter) {
 }
 
 document::Section sweep_meters(const analysis::Grid& grid) {
-  document::Section section{.id = "meters", .title = "Beside time"};
+  document::Section section{.id = "meters", .title = "Resource use"};
   std::vector<std::pair<const GridCell*, const CellLevel*>> shown;
-  document::Table table{.id = "meters", .title = "What a level takes beside time"};
+  document::Table table{.id = "meters", .title = "Processors, memory and energy of an iteration"};
   table.columns.push_back({.id = "point", .title = "point", .align = document::Align::left});
   for (const auto& axis : grid.axes) table.columns.push_back({.id = axis.name, .title = axis.name});
   table.columns.push_back({.id = "level", .title = "level", .align = document::Align::left});

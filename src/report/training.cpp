@@ -311,7 +311,8 @@ std::string summary_of(const SchemeTraining& training, const store::Run& run) {
   auto text = training_summary(training.levels, request, run);
   if (const auto compared = learners_of(training.levels, request); compared && is_judged(training.levels, request))
     text += verdict_words(compared->first, compared->second, margins_of(run),
-                          number(request.trust, "test_images").value_or(0));
+                          number(request.trust, "test_images").value_or(0)) +
+            chance_words(training.levels, request);
   return text;
 }
 
@@ -373,6 +374,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
   const auto cut = std::find_if(trainings.begin(), trainings.end(),
                                 [](const SchemeTraining& training) { return !training.run_case->finished; });
   if (cut != trainings.end()) out.summary = cut_off_words(cut->levels, *cut->run_case, run) + out.summary;
+  out.summary = resumed_words(run) + out.summary;
   if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   return out;

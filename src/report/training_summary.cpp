@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "analysis/reliability.hpp"
+#include "analysis/signal_fate.hpp"
 #include "report/access.hpp"
 #include "report/sentence.hpp"
 #include "report/shards.hpp"
@@ -91,6 +92,19 @@ std::string cut_off_words(const std::vector<TrainedLevel>& levels, const store::
   return state == store::RunState::running ? words + ". " : fmt::format("{}; {}. ", words, how_to_go_on(run));
 }
 
+std::string chance_words(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
+  const auto commonest = number(run_case.trust, "commonest_class"), images = number(run_case.trust, "test_images");
+  if (!commonest || !images) return {};
+  const double above = analysis::above_chance(*commonest, *images);
+  for (const auto& level : levels)
+    if (const auto last = level.learning.last("test_accuracy"); level.measured() && last && last->high > above)
+      return {};
+  return fmt::format(
+      " No level learned anything: none is above the {:.2f}% that naming the commonest class alone may reach, so that "
+      "\"equivalent\" says nothing of how they learn.",
+      100 * above);
+}
+
 std::string training_summary(const std::vector<TrainedLevel>& levels, const store::Case& run_case,
                              const store::Run& run) {
   std::vector<double> accuracies;
@@ -101,10 +115,10 @@ std::string training_summary(const std::vector<TrainedLevel>& levels, const stor
   const auto& training = *run_case.question.recipe->training;
   const int epochs = std::min(training.epochs, epochs_done(levels));
   const bool one = accuracies.size() == 1;
-  auto text = run_case.finished ? fmt::format("After {} epoch{} on {} {} at {} of test images found", epochs,
+  auto text = run_case.finished ? fmt::format("After {} epoch{} on {} {} at a test accuracy of {}", epochs,
                                               epochs == 1 ? "" : "s", run_case.question.data,
                                               one ? "the level ends" : "the levels end", range_in_words(accuracies))
-                                : fmt::format("So far, on {}, {} at {} of test images found", run_case.question.data,
+                                : fmt::format("So far, on {}, {} at a test accuracy of {}", run_case.question.data,
                                               one ? "the level is" : "the levels are", range_in_words(accuracies));
   return text + speed_words(levels, run_case, run) + ".";
 }

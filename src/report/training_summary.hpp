@@ -18,6 +18,10 @@ bool is_reliable(const std::vector<TrainedLevel>& levels, const store::Case& run
 // "Interrupted in repeat 1 of 2 after epoch 1 of 12; ./strata resume RUN goes on. "; empty: it came to its end.
 std::string cut_off_words(const std::vector<TrainedLevel>& levels, const store::Case& run_case, const store::Run& run);
 
+// What makes a verdict say nothing: no level found more of the test images than naming the commonest class does.
+// Empty: one did, or it is not known.
+std::string chance_words(const std::vector<TrainedLevel>& levels, const store::Case& run_case);
+
 // One paragraph, without those words.
 std::string training_summary(const std::vector<TrainedLevel>& levels, const store::Case& run_case,
                              const store::Run& run);

@@ -26,6 +26,7 @@
 #include "report/ledger.hpp"
 #include "report/sentence.hpp"
 #include "report/settings.hpp"
+#include "report/shards.hpp"
 #include "report/slo.hpp"
 #include "stats/compare.hpp"
 #include "store/run_state.hpp"
@@ -428,6 +429,7 @@ Json CaseView::build() {
            {"across_environments", across_environments(numbers_)}};
   out["rows"] = std::move(rows);
   out["headline"] = numbers_.has_tuned() ? tuned_headline(out) : headline(out);
+  out["headline"]["sentence"] = ending_words(run_) + text(out, "headline.sentence");
   out["ledger"] = ledger(text(out, "headline.level"));
   out["next_command"] = next_command(out["headline"], out["trust"], out["rows"]);
   return out;
@@ -438,7 +440,8 @@ Json CaseView::build() {
 Json view(const store::Run& stored) {
   store::Run run = stored;
   measure::judge_stored(run);
-  const bool is_interrupted = store::state_of(run) == store::RunState::interrupted;
+  const auto state = store::state_of(run);
+  const bool is_interrupted = state == store::RunState::interrupted;
   const auto note = measure::warnings::interrupted_run();
   const auto is_note = [&](const auto& warning) { return warning.id == note.id; };
   if (is_interrupted && std::none_of(run.warnings.begin(), run.warnings.end(), is_note)) run.warnings.push_back(note);
@@ -461,6 +464,8 @@ Json view(const store::Run& stored) {
             {"version", run.version},
             {"finished", !run.finished.empty()},
             {"interrupted", is_interrupted},
+            {"state", store::to_string(state)},
+            {"resumed", whole(run.settings, "resumed", 0)},
             {"seed", run.seed},
             {"preset", text(run.settings, "preset")},
             {"wall_s", at(run.settings, "wall_s")},

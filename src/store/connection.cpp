@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -138,6 +139,28 @@ Result<void> check_files(const fs::path& path) {
   return {};
 }
 
+// What begins as text was never a store, nor is it a damaged one.
+Result<void> check_is_no_text(const fs::path& path) {
+  std::string head(256, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
+  const bool is_text = std::all_of(head.begin(), head.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\r' || c == '\t';
+  });
+  const auto first = head.find_first_not_of(" \n\r\t");
+  if (!is_text || first == std::string::npos) return {};
+  const bool is_json = head[first] == '{' || head[first] == '[';
+  const bool is_csv = !is_json && head.substr(0, head.find('\n')).find(',') != std::string::npos;
+  return fail(fmt::format("store {}: it is a file of {}, no store", path.string(),
+                          is_json  ? "JSON"
+                          : is_csv ? "values with commas between them (CSV)"
+                                   : "text"),
+              is_json ? "a store is an SQLite database; `./strata report --from-json` draws a result from JSON"
+                      : "a store is an SQLite database, which ./strata makes where there is no file",
+              Exit::usage);
+}
+
 // Which file stands there now; {}: none.
 std::pair<dev_t, ino_t> file_at(const fs::path& path) {
   struct stat about {};
@@ -192,6 +215,7 @@ Result<void> Connection::execute(const char* sql, std::string_view doing) {
 
 Result<void> Connection::open(const std::string& name, int flags) {
   STRATA_TRY(check_files(path_));
+  STRATA_TRY(check_is_no_text(path_));
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_EXRESCODE, nullptr);
   handle_.reset(raw);

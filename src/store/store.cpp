@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "store/fingerprint.hpp"
@@ -106,10 +107,12 @@ Result<void> Store::finish_run(const Run& run) {
   return {};
 }
 
-Result<void> Store::continue_run(const Run& run) {
+Result<void> Store::continue_run(Run& run) {
+  if (run.finished.empty() || run.interrupted) run.settings["resumed"] = lookup::whole(run.settings, "resumed", 0) + 1;
   Statement put(handle(),
-                "UPDATE runs SET finished='', interrupted=0, process=?, list_hash='', content_hash='' WHERE run_id=?");
-  put.bind(run.process).bind(run.run_id).step();
+                "UPDATE runs SET finished='', interrupted=0, process=?, settings=?, list_hash='', content_hash='' "
+                "WHERE run_id=?");
+  put.bind(run.process).bind(run.settings).bind(run.run_id).step();
   if (!put.ok()) return connection_.broken("cannot go on with the run");
   Statement drop(handle(), "DELETE FROM warnings WHERE run_id=? AND case_key=''");
   drop.bind(run.run_id).step();

@@ -30,7 +30,7 @@ class Store {
 
   Result<void> begin_run(const Run& run);                  // the run's own fields; its cases are added one by one
   Result<void> finish_run(const Run& run);                 // its finished, interrupted, settings and hashes
-  Result<void> continue_run(const Run& run);               // its process: it has no end, and no case-less warnings
+  Result<void> continue_run(Run& run);                     // its process: it has no end, and no case-less warnings
   Result<void> drop_empty_run(const std::string& run_id);  // nothing if it has a case
   Result<void> add_warning(const std::string& run_id, const Warning& warning);
   Result<void> add_case(const std::string& run_id, const Case& run_case);  // without its rows

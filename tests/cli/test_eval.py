@@ -50,6 +50,15 @@ def test_scores_every_level_on_all_inputs_against_the_reference_in_fp32(strata):
     assert not list((strata.folder).glob("logs/*/eval-*"))  # inputs and outputs are not kept
 
 
+def test_a_file_that_cannot_be_scored_is_refused_before_anything_is_captured(strata):
+    strata.level("one", rank=1)
+    for text in ("def inputs():\n    return [1]\ndef score(o):\n    return 0\n", "import nosuch\n"):
+        for more in ((), ("--dry-run",)):
+            done = strata.run(*strata.arguments("one"), "--eval", write(strata, text), *more)
+            assert done.returncode == 2 and "--eval" in done.stderr, done.stderr
+            assert "captur" not in done.stderr
+
+
 def test_one_number_for_all_examples_has_no_interval(strata):
     strata.level("one", rank=1)
     strata.level("two", rank=2)
@@ -134,7 +143,7 @@ def test_a_score_that_never_ends_is_ended(strata):
             "N examples from 1",
         ),
         (
-            "def inputs():\n    return {'ids': 1}\ndef score(o):\n    return 0\n",
+            "import numpy as np\ndef inputs():\n    return {'ids': np.zeros(1)}\ndef score(o):\n    return 0\n",
             "the network's inputs are: x",
         ),
         ("def inputs():\n    return [1]\ndef score(o):\n    return 0\n", "return NumPy arrays"),

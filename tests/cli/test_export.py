@@ -380,3 +380,35 @@ def test_every_shipped_recipe_names_files_that_are_there():
         recipe = json.loads(path.read_text(encoding="utf-8"))
         for source in recipe.get("files", {}).values():
             assert Path(source.replace("{root}", str(ROOT))).is_file(), source
+
+
+def test_a_program_that_serves_prints_no_control_characters_of_tensor_names(tmp_path):
+    (tmp_path / "case.hpp").write_text(
+        '#pragma once\n#include "fields.hpp"\n'
+        'inline const Fields kInputs{{"x", "F32", {Extent{1, 1}}}}, kOutputs{{"y\\033[2J", "F32", {Extent{1, 1}}}};\n'
+        "inline const std::vector<ArtefactFile> kFiles;\n"
+    )
+    (tmp_path / "main.cpp").write_text(
+        '#include "serve.hpp"\nint main(int argc, char** argv) {\n'
+        "  return serve(argc, argv, [](const std::string&) -> Network {\n"
+        '    return [](const RawTensors& in, int i) { return std::vector{input_of(in, i, "x")}; };\n'
+        "  });\n}\n"
+    )
+    folders = [f"-I{ROOT / 'runtime' / name}" for name in ("serve", "template")]
+    built = subprocess.run(
+        ["g++", "-std=c++20", f"-I{tmp_path}", *folders, "main.cpp", "-o", "serve"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    for name in ("x", "x\x1b]0;owned\x07"):
+        head = json.dumps({f"0/{name}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})
+        body = len(head).to_bytes(8, "little") + head.encode() + bytes(4)
+        (tmp_path / "in.safetensors").write_bytes(body)
+        done = subprocess.run(
+            ["./serve", ".", "in.safetensors"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (done.returncode == 0) == (name == "x"), done.stderr
+        printed = done.stdout + done.stderr
+        assert printed and not {c for c in printed if ord(c) < 32} - {"\n"}, printed

@@ -126,6 +126,18 @@ def test_shows_the_training_graph_with_what_it_updates(place):
     )
 
 
+def test_takes_the_users_inputs_from_a_file_as_compare_does(place, tmp_path):
+    import numpy as np
+
+    np.savez(tmp_path / "x.npz", x=np.zeros((3, 3, 12, 12), np.float32))
+    words = ("graph", RESIDUAL, "--batch", "3", "--inputs", str(tmp_path / "x.npz"))
+    done = place.run(*words, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["nodes"][0]["outputs"][0]["shape"][0] == 3
+    done = place.run("graph", RESIDUAL, "--inputs", str(tmp_path / "none.npz"))
+    assert done.returncode == 2 and "there is no such file" in done.stderr
+
+
 def test_names_unknown_operations_where_they_occur(place, tmp_path):
     (tmp_path / "net.py").write_text(
         "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(4, 4)\n\n"
@@ -180,6 +192,13 @@ def test_says_why_a_network_has_no_graph(place):
         and "networks.py" in done.stderr
         and "try: " in done.stderr
     )
+
+
+def test_a_sparse_file_of_inputs_is_refused_by_its_size(place, tmp_path):
+    with open(tmp_path / "x.npz", "wb") as file:
+        file.truncate(1 << 42)
+    done = place.run("graph", RESIDUAL, "--inputs", str(tmp_path / "x.npz"))
+    assert done.returncode == 2 and "4398046511104 bytes; allowed" in done.stderr, done.stderr
 
 
 def test_dumps_the_program_after_a_pass(place):
@@ -349,6 +368,12 @@ def test_dumps_a_training_step_that_fits_a_memory_budget(place):
 def test_refuses_wrong_usage_before_anything_is_captured(place, arguments, message):
     done = place.run("graph", MODEL, *arguments)
     assert done.returncode == 2 and message in done.stderr and not done.stdout
+
+
+def test_a_name_that_no_model_has_is_refused_before_pytorch_is_loaded(place):
+    done = place.run("graph", "resnet5o")
+    assert done.returncode == 2 and "did you mean resnet50?" in done.stderr, done.stderr
+    assert "loading PyTorch" not in done.stderr
 
 
 def test_lists_the_models_that_a_level_can_run_and_what_it_lacks(strata):

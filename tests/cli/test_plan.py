@@ -134,6 +134,10 @@ def test_a_run_that_was_interrupted_says_how_to_go_on_and_keeps_whole_restarts(s
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert not result["run"]["interrupted"] and result["run"]["finished"]
+    assert result["run"]["resumed"] == 1
+    assert result["cases"][0]["headline"]["sentence"].startswith(
+        "Resumed once after it was cut off. "
+    )
     assert "W005" not in {warning["id"] for warning in result["warnings"]}
     assert "restart 1 of 3:" not in done.stderr and "restart 3 of 3:" in done.stderr
     assert {row["state"] for row in result["cases"][0]["rows"]} == {"measured"} and result["cases"][

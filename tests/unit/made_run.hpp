@@ -35,6 +35,7 @@ inline store::Row row(const std::string& level, double ms, std::optional<double>
 inline store::Run run_with(double taken, double begin = 0) {
   store::Run run;
   run.run_id = "r";
+  run.finished = "2026-11-21T06:20:00Z";
   run.command = "./strata compare m --threads 2";
   run.machine = {{"physical_cores", 2}, {"logical_processors", 2}, {"last_cache_bytes", 32e6}};
   store::Case one;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "report/access.hpp"
+#include "report/csv.hpp"
 #include "report/first_screen.hpp"
+#include "report/terminal.hpp"
 #include "report/view.hpp"
 #include "unit/made_run.hpp"
 
@@ -29,6 +31,27 @@ TEST(report_view, goes_on_with_a_run_that_was_cut_off_before_anything_else) {
   auto run = run_with(0.01);
   run.interrupted = true, run.finished = "2026-11-21T06:20:00Z";
   EXPECT_EQ(case_of(run)["next_command"], "./strata resume " + run.run_id);
+}
+
+TEST(report_view, says_first_that_a_run_was_cut_off_or_resumed_in_every_form) {
+  auto run = run_with(0.01);
+  run.interrupted = true;
+  EXPECT_THAT(text(case_of(run), "headline.sentence"),
+              testing::StartsWith("Interrupted; ./strata resume r goes on. Move to static"));
+  EXPECT_EQ(text(view(run), "run.state"), "interrupted");
+  run.interrupted = false;
+  run.settings["resumed"] = 2;
+  EXPECT_THAT(text(case_of(run), "headline.sentence"),
+              testing::StartsWith("Resumed 2 times after it was cut off. Move to static"));
+  EXPECT_EQ(number(view(run), "run.resumed"), 2);
+  EXPECT_THAT(csv(view(run)), testing::AllOf(testing::StartsWith("run,run_state,run_resumed,case,"),
+                                             HasSubstr("\nr,finished,2,m/infer,eager")));
+  run.settings["resumed"] = 1;
+  EXPECT_THAT(terminal(view(run), {}), testing::StartsWith("Resumed once after it was cut off."));
+  run.finished.clear();
+  EXPECT_THAT(text(case_of(run), "headline.sentence"),
+              testing::StartsWith("Resumed once after it was cut off. Not finished; ./strata resume r goes on."));
+  EXPECT_THAT(text(case_of(run_with(0.01)), "headline.sentence"), testing::StartsWith("Move to static"));
 }
 
 TEST(report_view, recommends_nothing_where_others_had_the_cores_although_all_blocks_agree) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "store/fingerprint.hpp"
@@ -335,6 +336,20 @@ TEST_F(StoreRunsTest, a_deleted_run_leaves_nothing_of_its_own_and_others_whole) 
   EXPECT_FALSE(store.delete_run("run-2"));
 }
 
+TEST_F(StoreRunsTest, counts_how_often_a_run_that_was_cut_off_went_on_and_keeps_it_through_a_kill) {
+  auto store = open("a.db");
+  fill(store, "run-1");
+  auto run = a_run("run-1");
+  run.interrupted = true;
+  ASSERT_TRUE(store.continue_run(run));
+  EXPECT_EQ(store.load_run("run-1")->settings["resumed"], 1) << "also before it ends, as a kill leaves it";
+  run.finished.clear(), run.interrupted = false;  // as a kill leaves it
+  ASSERT_TRUE(store.continue_run(run));
+  run.finished = "2026-11-21T06:02:00Z";
+  ASSERT_TRUE(store.continue_run(run)) << "nothing was cut off";
+  EXPECT_EQ(store.load_run("run-1")->settings["resumed"], 2);
+}
+
 TEST_F(StoreRunsTest, a_running_run_is_neither_deleted_nor_copied) {
   auto store = open("a.db"), into = open("b.db");
   fill(store, "run-1");
@@ -363,6 +378,20 @@ TEST_F(StoreRunsTest, a_running_run_is_neither_deleted_nor_copied) {
   EXPECT_NE(gone.error().what.find("is being measured"), std::string::npos);
   ASSERT_FALSE(copied);
   EXPECT_TRUE(*store.has_run("run-1"));
+}
+
+TEST_F(StoreRunsTest, text_of_another_kind_is_called_what_it_is_and_no_damaged_store) {
+  for (const auto& [text, kind] : std::map<std::string, std::string>{{"a,b\n1,2\n", "values with commas"},
+                                                                     {" {\"schema\": 1}", "a file of JSON"},
+                                                                     {"import torch\n", "a file of text"}}) {
+    const auto path = (folder_ / "x.csv").string();
+    std::ofstream(path) << text;
+    const auto opened = Store::open_existing(path);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().exit, Exit::usage);
+    EXPECT_NE(opened.error().what.find(kind), std::string::npos) << opened.error().what;
+    EXPECT_EQ(Store::open(path).error().what, opened.error().what);
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "report/render/html.hpp"
+#include "report/sweep.hpp"
 #include "report/sweep_figures.hpp"
 #include "report/sweep_front.hpp"
 #include "report/sweep_meters.hpp"
@@ -169,6 +170,18 @@ TEST(SweepReport, a_point_that_is_not_reliable_has_no_rank_no_colour_and_no_plac
         }
   }
   EXPECT_THAT(sweep_time_and_memory(grid, layout).items, IsEmpty());
+}
+
+TEST(SweepReport, that_decided_nothing_is_one_sentence_and_one_table) {
+  store::Run run;
+  run.run_id = "r", run.finished = "2026-11-21T06:00:00Z";
+  run.settings = {{"verb", "sweep"}};
+  const auto document = sweep_document(run);
+  ASSERT_EQ(document.sections.size(), 1U);
+  EXPECT_EQ(document.sections[0].id, "points");
+  EXPECT_EQ(document.summary, "No point has a result that can be told.");
+  run.settings["resumed"] = 1;
+  EXPECT_EQ(sweep_document(run).summary, "Resumed once after it was cut off. No point has a result that can be told.");
 }
 
 TEST(SweepFront, has_the_points_that_no_other_of_the_same_work_beats_in_both_time_and_memory) {

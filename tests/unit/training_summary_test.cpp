@@ -70,7 +70,7 @@ class TrainingSummary : public ::testing::Test {
 
 TEST_F(TrainingSummary, of_a_whole_training_has_its_epochs_and_the_fastest_level) {
   EXPECT_EQ(summary({12, 12}),
-            "After 12 epochs on digits the levels end at 90.00% of test images found; static took its steps 4.00 times "
+            "After 12 epochs on digits the levels end at a test accuracy of 90.00%; static took its steps 4.00 times "
             "as fast as eager (4.00 to 4.00 in 2 repeats).");
 }
 
@@ -79,10 +79,20 @@ TEST_F(TrainingSummary, of_one_that_was_killed_says_so_first_and_promises_no_epo
   run_.finished.clear();
   const auto words = summary({1});
   EXPECT_THAT(words, ::testing::StartsWith("Interrupted in repeat 1 of 2 after epoch 1 of 12; ./strata resume r goes "
-                                           "on. So far, on digits, the levels are at 90.00%"));
+                                           "on. So far, on digits, the levels are at a test accuracy of 90.00%"));
   EXPECT_THAT(words, Not(HasSubstr("After")));
   EXPECT_EQ(epochs_done(levels({1})), 1);
   EXPECT_THAT(summary({12, 3}), ::testing::StartsWith("Interrupted in repeat 2 of 2 after epoch 3 of 12"));
+}
+
+TEST_F(TrainingSummary, says_that_equivalent_means_nothing_where_no_level_is_above_chance) {
+  case_.trust = {{"commonest_class", 0.9}, {"test_images", 1000}};
+  EXPECT_THAT(chance_words(levels({12}), case_),
+              HasSubstr("No level learned anything: none is above the 92.85% that naming the commonest class alone"));
+  case_.trust["commonest_class"] = 0.1;
+  EXPECT_EQ(chance_words(levels({12}), case_), "");
+  case_.trust = store::Json::object();
+  EXPECT_EQ(chance_words(levels({12}), case_), "") << "not known";
 }
 
 TEST_F(TrainingSummary, on_a_busy_machine_tells_no_speedup_but_that_of_processor_time) {

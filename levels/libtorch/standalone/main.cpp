@@ -22,6 +22,6 @@ int main(int argc, char** argv) try {
   }
   return 0;
 } catch (const std::exception& error) {
-  std::cerr << "error: " << error.what() << '\n';
+  std::cerr << "error: " << printable(error.what()) << '\n';
   return 1;
 }

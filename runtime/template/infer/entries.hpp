@@ -28,7 +28,7 @@ inline std::vector<Inputs> entries_of(const kit::SafeTensors& file) {
 
 // "0/output F32 [1,10] 0.1 0.2 ...": up to eight numbers.
 inline void print_result(const std::string& name, const ModelTensor& about, const float* values) {
-  std::printf("%s %s", name.c_str(), described("F32", shape_of(about)).c_str());
+  std::printf("%s %s", printable(name).c_str(), described("F32", shape_of(about)).c_str());
   for (std::int64_t i = 0; i < std::min<std::int64_t>(8, about.elements); ++i)
     std::printf(" %g", static_cast<double>(values[i]));
   std::printf("\n");
