@@ -35,7 +35,7 @@ const ModelTensor* model_output_tensor(int number) {
 
 Model* model_create(int threads) {
   return guarded<Model*>(nullptr, [&] {
-    const int used = kit::use_threads(threads);
+    const int used = kit::use_threads(threads > 0 ? threads : network::default_threads);
     auto model = std::make_unique<Model>();
     model->threads = used;
     network::build(model->program);

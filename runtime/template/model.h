@@ -40,7 +40,8 @@ int model_output_count(void);
 const ModelTensor* model_input(int number);
 const ModelTensor* model_output_tensor(int number);
 
-/* Makes all calls and allocates all memory, for `threads` threads (0: as OpenMP says). NULL on failure. */
+/* Makes all calls and allocates all memory, for `threads` threads (0: as generate was told, else as OpenMP says). NULL
+ * on failure. */
 Model* model_create(int threads);
 void model_destroy(Model* model);
 /* Puts the weights of a safetensors file in, by PyTorch's names; at first, and again at any time. `constants`: the file

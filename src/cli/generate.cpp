@@ -155,6 +155,7 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
   options.sources = place.root / "runtime";
+  options.threads = a.options.threads;
   STRATA_TRY(generate::generate_into(folder, *program, source.bundle.folder, options));
   const auto calls = std::count_if(program->steps.begin(), program->steps.end(),
                                    [](const auto& step) { return step.when == compiler::When::run && !step.view; });
@@ -235,7 +236,9 @@ void add_generate(CLI::App& app, int& exit_code) {
       ->needs(train);
   whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
   add_input_options(*verb, o, "the reference's inputs");
-  threads(verb->add_option("--threads", o.threads, "of the capture (default: physical cores)"));
+  threads(verb->add_option("--threads", o.threads,
+                           "of the capture, and of the program where none are asked for (default: physical cores; the "
+                           "program: as OpenMP says)"));
   verb->add_option("--python", a->python,
                    "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");

@@ -2,6 +2,7 @@
 // `strata list levels|models|environments|runs`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -21,6 +22,8 @@
 #include "plan/environment.hpp"
 #include "plan/jobs.hpp"
 #include "plan/supported.hpp"
+#include "report/format.hpp"
+#include "report/render/text_table.hpp"
 #include "report/suite.hpp"
 #include "report/table.hpp"
 #include "store/run_state.hpp"
@@ -35,7 +38,7 @@ namespace {
 constexpr const char* kListCodes = "Exit codes: 0 listed; 1 what is listed cannot be read; 2 wrong usage.";
 
 struct ListArguments {
-  std::string format = "text", store, python, level;
+  std::string format = "text", store, python, level, name, model, since;
   int limit = 20;
 };
 using Row = std::vector<Json>;  // strings, numbers and lists of strings, as many as there are columns
@@ -213,19 +216,54 @@ int no_runs(const report::Cells& header, const std::string& format) {
   return 0;
 }
 
+// For a person: as wide as the terminal. Of the verdict, the cases and the command is cut what has no room.
+std::string fitted_runs(report::Cells header, const Rows& rows, std::size_t width) {
+  constexpr std::size_t whole_columns = 4, fewest = 12, to_the_minute = 16;
+  std::vector<report::Cells> cells;
+  for (const auto& row : rows) {
+    auto& line = cells.emplace_back();
+    for (const auto& value : row) line.push_back(report::printable(cell_of(value)));
+    line[2].resize(std::min(line[2].size(), to_the_minute));
+  }
+  std::size_t used = 0;
+  for (std::size_t column = 0; column < header.size(); ++column) {
+    const std::size_t left = width > used ? width - used : 0;
+    if (column >= whole_columns && left < fewest) {
+      header.resize(column);
+      for (auto& line : cells) line.resize(column);
+      break;
+    }
+    const auto share = std::max(fewest, left / (header.size() - column));
+    std::size_t widest = report::width_of(header[column]);
+    for (auto& line : cells) {
+      if (column >= whole_columns) line[column] = document::shortened(line[column], share, "...");
+      widest = std::max(widest, report::width_of(line[column]));
+    }
+    used += widest + 2;
+  }
+  return report::table(header, cells, report::Format::text);
+}
+
 int runs(const ListArguments& a) {
   const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
   const report::Cells header{"run", "name", "started", "state", "verdict", "cases", "command"};
   if (a.store.empty() && !there_is(path)) return no_runs(header, a.format);
   auto store = store::Store::open_existing(path);
   if (!store) return print_error(store.error());
-  const auto stored = store->list_runs(a.limit);
+  const bool all = a.name.empty() && a.model.empty() && a.since.empty();
+  const auto stored = store->list_runs(all ? a.limit : 0);
   if (!stored) return print_error(stored.error());
   if (stored->empty()) return no_runs(header, a.format);
   Rows rows;
   for (const auto& run : *stored) {
+    if (a.limit > 0 && rows.size() == static_cast<std::size_t>(a.limit)) break;
+    if (run.name.find(a.name) == std::string::npos || run.started < a.since) continue;
     const auto cases = store->run_cases(run.run_id);
     if (!cases) return print_error(cases.error());
+    const auto is_of_model = [&](const auto& one) {
+      return one.id.substr(0, one.id.find('/')).find(a.model) != std::string::npos;
+    };
+    if (!a.model.empty() && std::none_of(cases->begin(), cases->end(), is_of_model)) continue;
     std::vector<std::string> ids;
     for (const auto& run_case : *cases) ids.push_back(run_case.id);
     auto verdicts = store::verdicts_of(*cases);
@@ -233,7 +271,9 @@ int runs(const ListArguments& a) {
     rows.push_back({run.run_id, run.name, run.started, std::string(store::to_string(store::state_of(run))), verdicts,
                     ids, run.command});
   }
-  return print(header, rows, a.format);
+  if (a.format != "text" || ::isatty(STDOUT_FILENO) == 0) return print(header, rows, a.format);
+  answer(fitted_runs(header, rows, static_cast<std::size_t>(terminal_style().width)));
+  return 0;
 }
 
 }  // namespace
@@ -268,6 +308,11 @@ void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
   format_choice(subcommand->add_option("--format", a->format, "of the list"));
   add_store(*subcommand, a->store);
   whole(subcommand->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
+  subcommand->add_option("--name", a->name, "only runs whose name has this in it")->type_name("TEXT");
+  subcommand->add_option("--model", a->model, "only runs with a case whose model has this in its name")
+      ->type_name("MODEL");
+  subcommand->add_option("--since", a->since, "only runs that started on this day or later, as 2026-11-27")
+      ->type_name("DATE");
   subcommand->footer(kListCodes);
   subcommand->callback([a, &exit_code] { exit_code = runs(*a); });
 }

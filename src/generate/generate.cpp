@@ -112,7 +112,7 @@ std::string_view name_of(compiler::Phase phase) {
   return std::array{"forward", "loss", "backward, with each parameter's update"}[static_cast<std::size_t>(phase)];
 }
 
-std::string plan_hpp(const Subject& subject) {
+std::string plan_hpp(const Subject& subject, int threads) {
   const auto& program = subject.program;
   std::string text = head(subject, "Where every tensor of the network lies, and the functions of its stages.");
   text += fmt::format(
@@ -126,8 +126,9 @@ std::string plan_hpp(const Subject& subject) {
             fmt::format("inline constexpr std::int64_t labels = {};  // that a step reads\n\n", labels_of(program));
   text += fmt::format(
       "inline constexpr std::int64_t arena_bytes = {}, least_arena_bytes = {};  // no plan can go below the "
-      "second\ninline constexpr std::int64_t parameters = {};\n\n",
-      program.arena_bytes, program.least_arena_bytes, parameters_of(program));
+      "second\ninline constexpr std::int64_t parameters = {};\ninline constexpr int default_threads = {};  // 0: as "
+      "OpenMP says\n\n",
+      program.arena_bytes, program.least_arena_bytes, parameters_of(program), threads);
   text +=
       "// Each tensor by its name in the captured graph: its place in bytes, its shape. Tensors whose lives do not "
       "meet share bytes.\nnamespace v {\n\nusing kit::arena, kit::bfloat16, kit::input, kit::output, kit::Layout, "
@@ -373,7 +374,7 @@ Result<Files> generate(const compiler::Program& program, const fs::path& bundle,
     for (const auto& line : stage) code += line + "\n";
   Files files;
   STRATA_TRY(add_fixed(files, subject, options, code));
-  files["plan.hpp"] = plan_hpp(subject);
+  files["plan.hpp"] = plan_hpp(subject, options.threads);
   files["program.cpp"] = program_cpp(subject);
   for (std::size_t i = 0; i < subject.stages.size(); ++i)
     files[fmt::format("stages/{:02}_{}.cpp", i + 1, subject.stages[i].name)] =

@@ -17,6 +17,7 @@ namespace strata::generate {
 struct Options {
   std::filesystem::path sources;      // strata's runtime/, with kit/ and template/
   bool weights_and_reference = true;  // false: code alone
+  int threads = 0;                    // of a run that names none; 0: as OpenMP says where it runs
   bool steps_by_node = false;         // Program::step gets the names of the graph's nodes in place of the layers'
 };
 

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import signal
 import sqlite3
+import struct
+import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Strata, rows_of
+from conftest import PROGRAM, ROOT, Strata, rows_of
 from running_program import wait_for_blocks
 
 sys.path.insert(0, str(ROOT / "tests" / "fakes"))
@@ -92,6 +97,35 @@ def test_list_runs_and_runs_list_are_one(measured):
     assert (
         measured.run("list", "runs", *words).stdout == measured.run("runs", "list", *words).stdout
     )
+
+
+def test_lists_runs_by_name_model_and_date_before_it_counts_them(measured):
+    def found(*words: str) -> list[str]:
+        done = measured.run(
+            "list", "runs", "--store", str(measured.store), "--format", "json", *words
+        )
+        return [run["run"] for run in json.loads(done.stdout)]
+
+    first, second = (result["run"]["id"] for result in measured.results)
+    model = measured.results[0]["cases"][0]["id"].split("/")[0]
+    assert found("--model", model) == found("--since", "2026-01-01") == [second, first]
+    assert found("--model", model, "--limit", "1") == [second]
+    assert found("--model", "nosuch") == found("--since", "9999-01-01") == []
+    assert found("--name", "nosuch") == []
+
+
+def test_a_list_of_runs_is_as_wide_as_the_terminal(measured):
+    words = [str(PROGRAM), "list", "runs", "--store", str(measured.store)]
+    for width in (60, 80, 100, 140):
+        ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        subprocess.run(words, stdout=theirs, check=True, env=measured.environment)
+        os.close(theirs)
+        lines = os.read(ours, 1 << 16).decode().splitlines()
+        os.close(ours)
+        assert len(lines) == 3 and max(map(len, lines)) <= width, lines
+        assert all(result["run"]["id"] in "".join(lines) for result in measured.results)
+        assert ("command" in lines[0]) == (width >= 100), lines
 
 
 def test_an_exported_run_is_a_store_that_shows_the_same_and_comes_back_once(
