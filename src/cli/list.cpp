@@ -308,10 +308,11 @@ void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
   format_choice(subcommand->add_option("--format", a->format, "of the list"));
   add_store(*subcommand, a->store);
   whole(subcommand->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
-  subcommand->add_option("--name", a->name, "only runs whose name has this in it")->type_name("TEXT");
-  subcommand->add_option("--model", a->model, "only runs with a case whose model has this in its name")
+  subcommand->add_option("--name", a->name, "only runs whose name has this in it (default: all)")->type_name("NAME");
+  subcommand->add_option("--model", a->model, "only runs with a case whose model has this in its name (default: all)")
       ->type_name("MODEL");
-  subcommand->add_option("--since", a->since, "only runs that started on this day or later, as 2026-11-27")
+  subcommand
+      ->add_option("--since", a->since, "only runs that started on this day or later, as 2026-11-27 (default: all)")
       ->type_name("DATE");
   subcommand->footer(kListCodes);
   subcommand->callback([a, &exit_code] { exit_code = runs(*a); });
