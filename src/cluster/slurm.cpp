@@ -69,6 +69,7 @@ Result<worker::Finished> call(const std::vector<std::string>& words, const std::
   const ScratchFolder scratch("slurm");
   worker::Launch launch;
   launch.argv = begins;
+  launch.starts_others = true;
   launch.argv.insert(launch.argv.end(), words.begin(), words.end());
   if (!scratch.path().empty()) launch.log_path = (scratch.path() / "log").string();
   auto ran = worker::run_to_end(launch, kLongestAnswer);

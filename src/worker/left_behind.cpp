@@ -91,9 +91,19 @@ void add_helper(pid_t pid) {
   g_others.insert(pid);
 }
 
-void remove_worker(pid_t pid) {
+void remove_worker(pid_t pid, bool starts_others) {
   const std::lock_guard lock(mutex());
-  if (g_owner != ::getpid() || g_workers.erase(pid) == 0 || !g_workers.empty()) {
+  if (g_owner != ::getpid() || g_workers.erase(pid) == 0) {
+    return;
+  }
+  if (starts_others) {
+    for (const pid_t child : children_apart()) {
+      if (!g_workers.contains(child)) {
+        g_others.insert(child);
+      }
+    }
+  }
+  if (!g_workers.empty()) {
     return;
   }
   for (int look = 0; look < most_looks && end_once(); ++look) {

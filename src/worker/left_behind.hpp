@@ -19,6 +19,7 @@ void add_worker(pid_t pid);
 void add_helper(pid_t pid);  // ends by itself, not before this process
 
 // `pid` was reaped. SIGKILL to all that was left behind and to what they leave in turn, if it was the last worker.
-void remove_worker(pid_t pid);
+// `starts_others`: what is there by now stays, whichever worker it comes from.
+void remove_worker(pid_t pid, bool starts_others);
 
 }  // namespace strata::worker::left_behind

@@ -155,7 +155,7 @@ void Process::kill_and_reap() {
   }
   peak_bytes_ = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
   reaped_ = true;
-  left_behind::remove_worker(pid_);
+  left_behind::remove_worker(pid_, starts_others_);
   shorten_log(log_);
 }
 

@@ -70,6 +70,7 @@ class Process {
   pid_t pid_ = -1;
   int input_ = -1, output_ = -1, pidfd_ = -1;
   std::string log_path_, mark_;
+  bool starts_others_ = false;
   int log_ = -1;
   std::string buffer_;
   std::size_t taken_ = 0;     // bytes of buffer_ that take_line() gave

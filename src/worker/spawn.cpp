@@ -292,6 +292,7 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   process->pid_ = child;
   process->log_path_ = launch.log_path;
   process->mark_ = mark;
+  process->starts_others_ = launch.starts_others;
   process->log_ = ends->log.release();
   process->data_limit_ = launch.data_limit_bytes;
   ends->report_write = Descriptor();  // closed here, so that the read below ends at exec

@@ -42,6 +42,7 @@ struct Launch {
   std::vector<int> cpus;                                  // empty: all
   std::optional<std::vector<std::string>> writable = {};  // confined: may write below these folders only (confine.hpp)
   std::string hidden = {};                                // a folder whose files it may not read; empty: none
+  bool starts_others = false;  // what it leaves behind is not ours to end: the jobs that sbatch starts
 };
 
 struct Exited {
