@@ -82,7 +82,7 @@ def make_ring(
         blank = {declared.name for declared in inputs if _is_blank(declared, inputs)}
         # faults are planted on the first entry, and are not seen in zeros
         place = 1 if blank else 0
-        ring, sources = _drawn(spec | {"ring": size + further}, inputs, blank, place)
+        ring, sources = _drawn(spec, further, inputs, blank, place)
         if answers is not None:
             sources += _without_broken(ring, size, inputs, place, answers)
         why = "they have too few values"
@@ -105,15 +105,15 @@ def _is_blank(declared: Input, inputs: list[Input]) -> bool:
 
 
 def _drawn(
-    spec: dict, inputs: list[Input], blank: set[str], place: int
+    spec: dict, further: int, inputs: list[Input], blank: set[str], place: int
 ) -> tuple[list[dict[str, Tensor]], list[str]]:
     """`place`: the entry that is the user's example; the values of `blank` ones mean nothing."""
-    ring: list[dict[str, Tensor]] = [{} for _ in range(spec["ring"])]
+    ring: list[dict[str, Tensor]] = [{} for _ in range(spec["ring"] + further)]
     sources: list[str] = []
     for index, declared in enumerate(inputs):
         generator = torch.Generator().manual_seed(spec["seed"] * 1009 + index)
         values, source = _unlike(
-            functools.partial(_values, spec, declared, generator, declared.name in blank)
+            functools.partial(_values, spec, further, declared, generator, declared.name in blank)
         )
         if declared.example is not None:
             values[0], values[place] = values[place], declared.example.clone()
@@ -184,13 +184,13 @@ def _without_broken(
 
 
 def _values(
-    spec: dict, declared: Input, generator: torch.Generator, blank: bool
+    spec: dict, further: int, declared: Input, generator: torch.Generator, blank: bool
 ) -> tuple[list[Tensor], str]:
-    count, shape, dtype = spec["ring"], declared.shape, DTYPES[declared.dtype]
+    count, shape, dtype = spec["ring"] + further, declared.shape, DTYPES[declared.dtype]
     example = declared.example
     image_type = dtype.is_floating_point or dtype == torch.uint8
     if is_image(shape) and image_type and declared.low is None and not spec["synthetic"]:
-        arrays, source = _images(spec["input_from"], count, shape, generator)
+        arrays, source = _images(spec["input_from"], count, spec["ring"], shape, generator)
         return [_normalised(a, dtype) for a in arrays], source
     if example is not None:
         real = example.is_floating_point() and not bool(stays(example).any())
@@ -323,14 +323,16 @@ def _shuffled(example: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _images(
-    folder: str | None, count: int, shape: list[int], generator: torch.Generator
+    folder: str | None, count: int, ring: int, shape: list[int], generator: torch.Generator
 ) -> tuple[list[np.ndarray], str]:
-    """`count` batches as uint8 arrays of `shape`."""
+    """`count` batches as uint8 arrays of `shape`, and a phrase on the first `ring` of them."""
     batch, channels, height, width = shape
     needed = count * batch
     if folder:
         paths = _files_of(Path(folder))[:needed]
-        source = f"{len(paths)} image files of the user's folder {Path(folder).name}"
+        source = (
+            f"{min(len(paths), ring * batch)} image files of the user's folder {Path(folder).name}"
+        )
     elif channels == 1:
         return _digits(count, shape, generator)
     else:
@@ -340,7 +342,8 @@ def _images(
             for p in _shipped(package, FOLDERS[package], names)
         ]
         paths = paths[:needed]
-        source = f"crops of {len(paths)} photographs that scikit-learn and scikit-image ship"
+        used = min(len(paths), ring * batch)
+        source = f"crops of {used} photographs that scikit-learn and scikit-image ship"
     rng = np.random.default_rng(int(torch.randint(0, 2**31, (1,), generator=generator)))
     pictures: dict[Path, Any] = {}
     planes = []

@@ -154,6 +154,8 @@ def test_an_export_is_code_of_stratas_own_alone(place, model, tmp_path):
             "-Wall",
             "-I",
             ROOT / "runtime" / "serve",
+            "-I",
+            ROOT / "runtime" / "template",
             tmp_path / "all.cpp",
         ],
         capture_output=True,
