@@ -98,8 +98,11 @@ const std::vector<Operation> operations = {
     {"state", {{"step", 1}, {"lr", 0.1}}, [](Session& s) { return done(s.state()); }},
     {"profile",
      {{"phases", {{"forward", {1, 1}}}}, {"joined", {{"forward", {"loss"}}}}},
-     [](Session& s) {
-       return done(s.profile({0, 1}));
+     [](Session& s) -> Try<bool> {
+       const auto profile = s.profile({0, 1});  // tells a refusal beside what it has, since the level runs on
+       if (profile && !profile->refusal.empty())
+         return tl::unexpected(worker::Failure{.state = State::failed, .what = profile->refusal});
+       return done(profile);
      }},
     {"serve",
      {{"clients",
