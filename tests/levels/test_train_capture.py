@@ -356,9 +356,12 @@ def test_a_light_capture_of_inference_has_one_generic_set_and_three_runs_of_eage
         info["faults"] == [] and info["case"]["generic_sets"] == 1 and "light" not in info["case"]
     )
     references = {p.name for p in (tmp_path / "light" / "reference").iterdir()}
-    assert references == {
+    sets = {
         f"{name}{end}.safetensors" for name in ("timed", "generic1") for end in ("", ".envelope")
     }
+    assert references == sets | {"unseen.safetensors"}
+    unseen = load_file(tmp_path / "light" / "reference" / "unseen.safetensors")
+    assert {key.split("/")[1] for key in unseen if key.startswith("f64/")} == {"2", "3"}
     variants = {
         key.partition("/")[0]
         for key in load_file(tmp_path / "light" / "reference" / "timed.envelope.safetensors")
