@@ -68,6 +68,8 @@ def build() -> Json:
             "version": "0.1.0",
             "finished": True,
             "interrupted": False,
+            "state": "finished",
+            "resumed": 0,
             "seed": 123456,
             "preset": "quick",
             "wall_s": 151.2,
