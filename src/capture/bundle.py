@@ -148,7 +148,7 @@ class _Capture:
         if spec["dynamic"]:
             check_range(spec, inputs)
         self.info = described_case(spec, built, inputs)
-        self.runner = ref.Runner(self.info, spec["device"], spec["threads"])
+        self.runner = ref.Runner(self.info, spec["device"])
         self.say("preparing inputs")
         drawn, self.info["input_source"] = make_ring(
             spec,

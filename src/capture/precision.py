@@ -92,7 +92,7 @@ def add_mode(
     ring = [
         {i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])
     ]
-    runner = ref.Runner(info, spec["device"], spec["threads"])
+    runner = ref.Runner(info, spec["device"])
     steps = StepsInMode(info, folder) if spec["mode"] == "train" else None
     precision.settle(spec["precision"])
     try:

@@ -46,8 +46,8 @@ def strict_float32() -> None:
 class Runner:
     """Runs modules on ring entries on the case's device; results are contiguous CPU tensors."""
 
-    def __init__(self, bundle: dict, device: str, threads: int) -> None:
-        self.bundle, self.device, self.threads = bundle, device, threads
+    def __init__(self, bundle: dict, device: str) -> None:
+        self.bundle, self.device = bundle, device
 
     def run(
         self,

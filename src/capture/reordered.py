@@ -116,14 +116,9 @@ class Reordered(TorchDispatchMode):
         )
 
     def mean(
-        self,
-        t: Tensor,
-        dims: Ints | None = None,
-        keepdim: bool = False,
-        *,
-        dtype: torch.dtype | None = None,
+        self, t: Tensor, dims: Ints | None = None, keepdim: bool = False, **named: Any
     ) -> Tensor:
-        total = self.sum(t, dims, keepdim, dtype=dtype)
+        total = self.sum(t, dims, keepdim, **named)
         return total if total is NotImplemented else total * (total.numel() / t.numel())
 
     def var_mean(
@@ -141,26 +136,12 @@ class Reordered(TorchDispatchMode):
         terms = t.numel() // mean.numel() - (1 if correction is None else correction)
         return squares / max(terms, 0), mean.reshape(squares.shape)
 
-    def var(
-        self,
-        t: Tensor,
-        dims: Ints | None = None,
-        *,
-        correction: float | None = None,
-        keepdim: bool = False,
-    ) -> Tensor:
-        both = self.var_mean(t, dims, correction=correction, keepdim=keepdim)
+    def var(self, t: Tensor, dims: Ints | None = None, **named: Any) -> Tensor:
+        both = self.var_mean(t, dims, **named)
         return both if both is NotImplemented else both[0]
 
-    def std(
-        self,
-        t: Tensor,
-        dims: Ints | None = None,
-        *,
-        correction: float | None = None,
-        keepdim: bool = False,
-    ) -> Tensor:
-        var = self.var(t, dims, correction=correction, keepdim=keepdim)
+    def std(self, t: Tensor, dims: Ints | None = None, **named: Any) -> Tensor:
+        var = self.var(t, dims, **named)
         return var if var is NotImplemented else var.sqrt()
 
     def cumsum(self, t: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:

@@ -167,7 +167,7 @@ class TrainCapture:
         )
         self.work = work
         self.labels = make_labels(info, spec["seed"])
-        self.stepper = Stepper(info, spec["device"], spec["threads"], self.labels[0])
+        self.stepper = Stepper(info, spec["device"], self.labels[0])
         self.probes = ("probe1",) if spec["light"] else ("probe1", "probe2")
         self.sets: dict[str, dict] = {}
         self.doubts: list[str] = []
@@ -384,7 +384,6 @@ class StepsInMode:
         self.stepper = Stepper(
             info,
             self.case["device"],
-            self.case["threads"],
             load_file(str(folder / "labels.safetensors"))["0/labels"],
         )
         self.sets: dict[str, dict] = {}

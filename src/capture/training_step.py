@@ -42,8 +42,8 @@ class Stepper:
     """One training step of a module on one batch: loss, gradients, and the buffers after it. It
     leaves the module as it was."""
 
-    def __init__(self, bundle: dict, device: str, threads: int, labels: Tensor) -> None:
-        self.bundle, self.device, self.threads = bundle, device, threads
+    def __init__(self, bundle: dict, device: str, labels: Tensor) -> None:
+        self.bundle, self.device = bundle, device
         self.labels = labels.to(device)
         self.loss_of = LOSSES[bundle["case"]["loss"]]
         self.calls: DropoutCalls | None = None

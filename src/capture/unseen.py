@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that no level sees before it is timed on them (docs/method.md, "While timing"), with what
-the network answers: a result that was remembered, however it is looked up, is wrong for them."""
+"""Inputs that no level sees before it is timed on them (docs/method.md, "How it behaves while it is
+timed"), with what the network answers: a result that was remembered, however it is looked up, is
+wrong for them."""
 
 from __future__ import annotations
 
@@ -12,10 +13,6 @@ from capture import reference as ref
 from capture.inputs import distinct
 
 Entry = dict[str, Tensor]
-
-
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
 
 
 def how_many(spec: dict) -> int:
@@ -42,10 +39,8 @@ def unseen_entries(
         if any(distinct([earlier, entry]) < 2 for earlier in known):
             continue
         known.append(entry)
-        runs = [
-            runner.run(module, entry, change)
-            for change in (_same, ref.ulp_noise(seed + place, None))
-        ]
+        moved = runner.run(module, entry, ref.ulp_noise(seed + place, None))
+        runs = [runner.run(module, entry), moved]
         answers = ref.reference_float64(runner, view, [entry])[0] if wide else runs[0]
         if ref.envelope_error({str(i): [run] for i, run in enumerate(runs)}, [answers]) > 2 * error:
             continue

@@ -423,6 +423,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_clock(lines, evidence);
   add_new_inputs(lines, evidence);
   add_conduct(lines, evidence);
+  add_unseen(lines, evidence);
   add_references(lines, evidence);
   add_specials(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);

@@ -95,6 +95,8 @@ void add_clock(Lines& lines, const Evidence& evidence);
 void add_new_inputs(Lines& lines, const Evidence& evidence);
 // That the level works no harder where it is looked at, nor with more threads than the case has.
 void add_conduct(Lines& lines, const Evidence& evidence);
+// In inference: that inputs which it never saw take it no longer than others.
+void add_unseen(Lines& lines, const Evidence& evidence);
 // That it cannot read what it is judged by.
 void add_references(Lines& lines, const Evidence& evidence);
 

@@ -17,8 +17,8 @@ constexpr std::size_t kFewestCompared = 20;
 // Of new inputs the quickest is looked at: of four that others' programs held up all, of ten none is.
 constexpr std::size_t kFewestUnseen = 4, kManyUnseen = 10;
 constexpr double kManyBeyondShare = 0.2;
-// Of reading a state the first time, against the second: its file may find colder caches, and is a twentieth of what
-// the level told not done, it gains nothing worth while.
+// Of reading a state the first time, against the second: its file may find colder caches, and a level that puts off a
+// twentieth of what it told gains no more than that.
 constexpr double kStateTimes = 2, kStateNs = 50e6, kStateToldShare = 0.05;
 // One thread is tied to a processor; more are not, and a library's own may turn while they wait.
 constexpr double kMoreProcessors = 1.15, kWaitingThread = 0.6, kSlackS = 0.05;
@@ -117,8 +117,7 @@ std::string Conduct::complaint_of_unseen() const {
   if (unseen_ns() <= share * known + kBeyondNs + unseen_moved_ / kMovedBytesPerNs) return {};
   return fmt::format(
       "each of {} inputs that it had never seen took {:.3g} ms longer or more than the {:.3g} ms of those that it "
-      "knew: "
-      "it remembers results",
+      "knew: it remembers results",
       unseen_ns_.size(), unseen_ns() * 1e-6, known * 1e-6);
 }
 

@@ -23,21 +23,6 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
     lines.fail(checked, OutputVerdict::Kind::mistrusted, why, "it works where it is checked");
   else
     lines.add(checked);
-  Line unseen{.check = "inputs that it never saw take as long",
-              .how = "observed",
-              .result = "not_checked",
-              .value = "",
-              .bound = "",
-              .detail = fmt::format("{} of them were timed: too few", conduct.unseen())};
-  if (conduct.unseen_compared()) {
-    unseen.result = "pass";
-    unseen.value = fmt::format("{:+.3g} us beside the others", conduct.unseen_ns() * 1e-3);
-    unseen.detail = fmt::format("the least of {}", conduct.unseen());
-  }
-  if (const auto why = conduct.complaint_of_unseen(); !why.empty())
-    lines.fail(unseen, OutputVerdict::Kind::mistrusted, why, "it remembers results");
-  else
-    lines.add(unseen);
   if (conduct.states_read()) {  // in mode train
     Line read{.check = "nothing is put off until the state is read",
               .how = "observed",
@@ -66,6 +51,25 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
     lines.fail(processors, OutputVerdict::Kind::mistrusted, why, "more processors than threads");
   else
     lines.add(processors);
+}
+
+void add_unseen(Lines& lines, const Evidence& evidence) {
+  const auto& conduct = evidence.conduct;
+  Line unseen{.check = "inputs that it never saw take as long",
+              .how = "observed",
+              .result = "not_checked",
+              .value = "",
+              .bound = "",
+              .detail = fmt::format("{} of them were timed: too few", conduct.unseen())};
+  if (conduct.unseen_compared()) {
+    unseen.result = "pass";
+    unseen.value = fmt::format("{:+.3g} us beside the others", conduct.unseen_ns() * 1e-3);
+    unseen.detail = fmt::format("the least of {}", conduct.unseen());
+  }
+  if (const auto why = conduct.complaint_of_unseen(); !why.empty())
+    lines.fail(unseen, OutputVerdict::Kind::mistrusted, why, "it remembers results");
+  else
+    lines.add(unseen);
 }
 
 void add_references(Lines& lines, const Evidence& evidence) {

@@ -129,7 +129,7 @@ def test_inputs_that_levels_have_not_seen_differ_from_the_ring_and_have_eager_s_
 
 def test_a_legitimate_run_that_the_network_cannot_do_is_left_out_for_another():
     bundle = {"inputs": [{"name": "x", "keyword": False}]}
-    runs = envelope(Runner(bundle, "cpu", 1), NeedsOneDNN(), [{"x": torch.ones(2, 3)}], seed=1)
+    runs = envelope(Runner(bundle, "cpu"), NeedsOneDNN(), [{"x": torch.ones(2, 3)}], seed=1)
     assert "plain_kernels" not in runs and len(runs) == 5
     assert torch.backends.mkldnn.enabled
 
@@ -171,7 +171,7 @@ class Cancelling(torch.nn.Module):
 )
 def test_what_an_engine_adds_in_another_order_than_eager_is_within_the_bound(network, shape):
     module = network()
-    runner = Runner({"inputs": [{"name": "x", "keyword": False}]}, "cpu", 1)
+    runner = Runner({"inputs": [{"name": "x", "keyword": False}]}, "cpu")
     entry = {"x": torch.rand(shape, generator=torch.Generator().manual_seed(1))}
     runs = envelope(runner, module, [entry], seed=1)
     expected = reference_float64(runner, double_copy(module), [entry])
@@ -194,7 +194,7 @@ def test_eager_from_the_bundle_lies_inside_the_envelope(folder):
         runs, reference = runs_of(folder, name)
         module, _ = build_module(folder, name)
         for i in (0, 1):
-            got = Runner(bundle, "cpu", 2).run(module, example_inputs(folder, i))
+            got = Runner(bundle, "cpu").run(module, example_inputs(folder, i))
             assert max(output_errors(got, reference[i]).values()) <= 8 * envelope_error(
                 runs, reference
             )
@@ -245,7 +245,7 @@ def test_finer_faults_show_under_generic_weights_too(fault, bundles):
     runs, reference = runs_of(folder, "generic1")
     module, _ = build_module(folder, "generic1")
     assert apply_fault(module, fault)
-    got = Runner(read_bundle(folder), "cpu", 2).run(module, example_inputs(folder, 0))
+    got = Runner(read_bundle(folder), "cpu").run(module, example_inputs(folder, 0))
     assert max(output_errors(got, reference[0]).values()) > 64 * envelope_error(runs, reference)
 
 
@@ -330,7 +330,7 @@ def test_an_input_that_the_model_changes_is_copied_first(bundles):
     entry = example_inputs(folder, 0)
     module, _ = build_module(folder, "timed")
     before = {k: v.clone() for k, v in entry.items()}
-    Runner(read_bundle(folder), "cpu", 1).run(module, entry)
+    Runner(read_bundle(folder), "cpu").run(module, entry)
     assert all(torch.equal(v, before[k]) for k, v in entry.items())
 
 

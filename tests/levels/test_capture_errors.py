@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture import inputs  # noqa: E402
+from capture import images  # noqa: E402
 from capture.bundle import capture  # noqa: E402
 from capture.errors import Problem, from_exception  # noqa: E402
 from strata_sdk.models import build_model, flatten_outputs  # noqa: E402
@@ -272,7 +272,7 @@ def test_a_picture_of_more_pixels_than_allowed_is_refused_before_it_is_unpacked(
     monkeypatch.setenv("STRATA_MAX_MEGAPIXELS", "0.065")
     assert "allowed are 0.065 million" in refused(spec, tmp_path).what
     monkeypatch.setenv("STRATA_MAX_MEGAPIXELS", "0.066")
-    inputs._images(spec["input_from"], 2, [1, 3, 32, 32], torch.Generator().manual_seed(0))
+    images.images(spec["input_from"], 2, 2, [1, 3, 32, 32], torch.Generator().manual_seed(0))
 
 
 def test_weights_that_unpack_out_of_proportion_are_refused(tiny, tmp_path):
@@ -403,14 +403,14 @@ def test_the_same_seed_builds_the_same_weights():
 def test_a_python_without_scikit_learn_gets_its_photographs_from_stratas_own_environment(
     monkeypatch,
 ):
-    from capture import inputs
+    from capture import images
 
-    monkeypatch.setattr(inputs.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(images.importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setenv("STRATA_TOOLS_PYTHON", os.environ.get("STRATA_TOOLS_PYTHON", sys.executable))
-    assert (inputs._package_folder("sklearn") / "datasets" / "images" / "china.jpg").is_file()
+    assert (images._package_folder("sklearn") / "datasets" / "images" / "china.jpg").is_file()
     monkeypatch.setenv("STRATA_TOOLS_PYTHON", "/nowhere/bin/python")
     with pytest.raises(Problem, match="which this Python cannot import"):
-        inputs._package_folder("sklearn")
+        images._package_folder("sklearn")
 
 
 HANDED_OVER = """

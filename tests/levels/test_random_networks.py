@@ -227,7 +227,7 @@ def computed(
 ) -> dict[str, Tensor]:
     """Outputs; of one that trains loss, gradients and statistics of a step."""
     if labels is not None:
-        return Stepper(info, "cpu", 2, labels).run(network, inputs)
+        return Stepper(info, "cpu", labels).run(network, inputs)
     with torch.no_grad():
         return network(*(value.clone() for value in inputs.values()))
 
