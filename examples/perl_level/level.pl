@@ -8,8 +8,8 @@ my $born = now();
 open(my $answers, '>&', \*STDOUT) or die $!; open(STDOUT, '>&', \*STDERR) or die $!;    # rule 2
 binmode $answers; $answers->autoflush(1);
 my $json = JSON::PP->new->canonical;
-my ($bundle, %weights, @ring, $x, $y, $first_ns);
-my @ops = qw(hello load weights inputs prove warm_up measure memory unload bye);
+my ($bundle, %weights, @ring, $x, $y, $first_ns, %retained);
+my @ops = qw(hello load weights inputs prove warm_up measure result memory unload bye);
 
 sub now { int(1e9 * clock_gettime($_[0] // CLOCK_MONOTONIC)) }
 sub refuse { die {code => $_[0], what => $_[1], hint => $_[2] // ''} }
@@ -60,11 +60,13 @@ my %do = (
     prove => sub { my @i = indices($_[0]); write_outputs($_[0]{out}, map { ("$_/output" => (iterate($_))[2]) } @i); {outputs => ['output']} },
     warm_up => sub { indices({indices => [0]}); my ($n, $min) = @{$_[0]}{qw(iterations min_ns)}; my $start = now(); my @wall;
         while (@wall < $n || now() - $start < $min) { push @wall, (iterate(@wall % @ring))[0] } {iterations => scalar @wall, first_ns => $first_ns, wall_ns => \@wall} },
-    measure => sub { my ($r) = @_; my @i = indices($r); refuse('bad_request', 'iterations, indices and check do not fit') if @i != $r->{iterations} || !is_count($r->{check}) || $r->{check} >= @i;
-        iterate($i[0]) for 1 .. $r->{head}; my ($start, $cpu) = (now(), now(CLOCK_PROCESS_CPUTIME_ID)); my (@wall, @latency, $kept);
-        for my $n (0 .. $#i) { my ($wall, $latency, $result) = iterate($i[$n]); push @wall, $wall; push @latency, $latency; $kept = $result if $n == $r->{check} }
-        $cpu = now(CLOCK_PROCESS_CPUTIME_ID) - $cpu; write_outputs($r->{out}, "$i[$r->{check}]/output" => $kept);
+    measure => sub { my ($r) = @_; my @i = indices($r); my %stay = map { $_ => 1 } @{$r->{retain} // []}; %retained = ();
+        refuse('bad_request', 'iterations, indices and retain do not fit') if @i != $r->{iterations} || grep { !is_count($_) || $_ >= @i } keys %stay;
+        iterate($i[0]) for 1 .. $r->{head}; my ($start, $cpu) = (now(), now(CLOCK_PROCESS_CPUTIME_ID)); my (@wall, @latency);
+        for my $n (0 .. $#i) { my ($wall, $latency, $result) = iterate($i[$n]); push @wall, $wall; push @latency, $latency; $retained{$n} = [$i[$n], $result] if $stay{$n} }
+        $cpu = now(CLOCK_PROCESS_CPUTIME_ID) - $cpu;
         {wall_ns => \@wall, latency_ns => \@latency, cpu_ns => $cpu, start_ns => $start, runq_ns => undef} },
+    result => sub { my $one = $retained{$_[0]{iteration} // ''} or refuse('bad_request', 'iteration: not one that measure retained'); write_outputs($_[0]{out}, "$one->[0]/output" => $one->[1]); {} },
     memory => sub { {device_peak_bytes => undef} }, unload => sub { undef $bundle; @ring = (); %weights = (); {} }, bye => sub { {} });
 
 while (my $line = <STDIN>) {

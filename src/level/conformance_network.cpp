@@ -194,17 +194,31 @@ Outcome warms_up(Session& session) {
   return walls ? Outcome() : Outcome(Verdict::fail, walls.error().what);
 }
 
-Json measure_request(const Session& session, int head, const std::vector<int>& indices, int check) {
-  return {{"iterations", indices.size()},           {"head", head},          {"indices", indices}, {"check", check},
-          {"out", session.out("measure").string()}, {"region", "end_to_end"}};
+Json measure_request(int head, const std::vector<int>& indices, const std::vector<int>& retain) {
+  return {{"iterations", indices.size()},
+          {"head", head},
+          {"indices", indices},
+          {"retain", retain},
+          {"region", "end_to_end"}};
 }
 
-// One block: its times fit each other and the driver's clock, and the checked result is the one that was asked for.
-Text measure(Session& session, int head, const std::vector<int>& indices, int check) {
+Json result_request(const Session& session, int iteration) {
+  return {{"iteration", iteration}, {"out", session.out("result").string()}};
+}
+
+// The result of an iteration that was retained is that of its input.
+Text result(Session& session, const std::vector<int>& indices, int iteration) {
   std::error_code ignored;
-  fs::remove(session.out("measure"), ignored);
+  fs::remove(session.out("result"), ignored);
+  if (const auto answer = session.ask_ok("result", result_request(session, iteration)); !answer)
+    return because(answer.error());
+  return session.matches(session.out("result"), {indices[static_cast<std::size_t>(iteration)]}, "timed");
+}
+
+// One block: its times fit each other and the driver's clock, and the results that stay are those of its inputs.
+Text measure(Session& session, int head, const std::vector<int>& indices, const std::vector<int>& retain) {
   const std::int64_t before = monotonic_ns();
-  const auto answer = session.ask_ok("measure", measure_request(session, head, indices, check));
+  const auto answer = session.ask_ok("measure", measure_request(head, indices, retain));
   const std::int64_t after = monotonic_ns();
   if (!answer) return because(answer.error());
   const auto walls = worker::read_integers(*answer, "wall_ns", indices.size(), session.harness() ? 0 : 1);
@@ -225,34 +239,34 @@ Text measure(Session& session, int head, const std::vector<int>& indices, int ch
   if (start < before || start > after)
     return because(
         fmt::format("start_ns is {}, outside the request ({} to {} of CLOCK_MONOTONIC)", start, before, after));
-  return session.harness()
-             ? Text()
-             : session.matches(session.out("measure"), {indices[static_cast<std::size_t>(check)]}, "timed");
+  if (session.harness()) return {};
+  for (const int iteration : retain)
+    if (auto right = result(session, indices, iteration); !right) return right;
+  return {};
 }
 
 Outcome measures(Session& session) {
   std::vector<int> indices;
   for (int i = 0; i < 7; ++i) indices.push_back((3 * i + 2) % session.ring());
-  for (const int check : {0, 3, 6})
-    if (auto block = measure(session, 2, indices, check); !block) return block;
-  return {};
+  return measure(session, 2, indices, {0, 3, 6});
 }
 
 Outcome measures_one(Session& session) {
-  return measure(session, 0, {session.ring() - 1}, 0);
+  return measure(session, 0, {session.ring() - 1}, {0});
 }
 
 Outcome refuses_wrong_blocks(Session& session) {
-  Json short_of_one = measure_request(session, 0, {0, 1}, 0);
+  Json short_of_one = measure_request(0, {0, 1}, {0});
   short_of_one["iterations"] = 3;
-  Json check_outside = measure_request(session, 0, {0, 1}, 0);
-  check_outside["check"] = 2;
-  const Json index_outside = measure_request(session, 0, {0, session.ring()}, 0);
+  const Json retained_outside = measure_request(0, {0, 1}, {2});
+  const Json index_outside = measure_request(0, {0, session.ring()}, {0});
   for (const auto& [name, request] : {std::pair{"two indices for three iterations", short_of_one},
-                                      {"a check behind the last iteration", check_outside},
+                                      {"a result behind the last iteration to retain", retained_outside},
                                       {"an index outside the ring", index_outside}})
     if (auto refused = session.refused("measure", request, {"bad_request"}); !refused)
       return {Verdict::fail, fmt::format("with {}: {}", name, refused.error())};
+  if (auto refused = session.refused("result", result_request(session, 2), {"bad_request"}); !refused)
+    return {Verdict::fail, "for the result of an iteration that was not: " + refused.error()};
   return session.still_answers();
 }
 

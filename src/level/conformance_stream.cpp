@@ -34,7 +34,7 @@ Outcome describes_itself(Session& session) {
   const auto hello = worker::read_hello(session.hello, true);
   if (!hello) return {Verdict::fail, hello.error().what};
   for (const char* op :
-       {"hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "memory", "unload", "bye"})
+       {"hello", "load", "weights", "inputs", "prove", "warm_up", "measure", "result", "memory", "unload", "bye"})
     if (std::find(hello->ops.begin(), hello->ops.end(), op) == hello->ops.end())
       return {Verdict::fail, fmt::format("\"ops\" lacks {}", op)};
   if (!worker::read_hello(session.hello, false))
@@ -160,8 +160,8 @@ Outcome refuses_operations_before_load(Session& session) {
       {"inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}}},
       {"prove", {{"indices", {0}}, {"out", out}}},
       {"warm_up", {{"iterations", 1}, {"min_ns", 0}}},
-      {"measure",
-       {{"iterations", 1}, {"head", 0}, {"indices", {0}}, {"check", 0}, {"out", out}, {"region", "end_to_end"}}}};
+      {"measure", {{"iterations", 1}, {"head", 0}, {"indices", {0}}, {"region", "end_to_end"}}},
+      {"result", {{"iteration", 0}, {"out", out}}}};
   for (const auto& [op, fields] : requests)
     if (auto refused = session.refused(op, fields, out_of_order); !refused)
       return {Verdict::fail, "before load, " + refused.error()};

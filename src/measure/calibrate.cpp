@@ -65,7 +65,6 @@ Result<run::Came> Instance::measure(const run::Turn& turn) {
   const int iterations = std::max(1, static_cast<int>(std::lround(kCalibrationBlockNs / shared_.iteration_ns)));
   const BlockPlan plan{.iterations = iterations,
                        .head = shared_.iteration_ns < 10e6 ? 2 : 0,
-                       .check = 0,
                        .indices = std::vector<int>(static_cast<std::size_t>(iterations), 0)};
   const auto block = session_->measure(plan);
   if (!block) return failed(block.error());

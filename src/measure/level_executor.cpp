@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
@@ -20,6 +21,10 @@ constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after 
 constexpr double kSlowestClockNs = 60e6;     // slower ones are checked by their blocks alone
 constexpr int kClockLooks = 3, kMostClockLooks = 12;
 constexpr int kBlocksForUnseen = 4;  // one block in so many, drawn, has an input that the process never saw
+// One block in four has a third of the iterations; where that is none, one in eight has twice as many.
+constexpr int kShorter = 3, kShortOneIn = 4, kLonger = 2, kLongOneIn = 8;
+// Results up to this size stay of all iterations, up to so many bytes together; of larger ones those of two.
+constexpr double kSmallResultBytes = 64e3, kRetainedBytes = 8e6;
 const char* const kConductHint = "what else runs for the level, or when it works, is not the case's (docs/method.md)";
 const char* const kClockHint =
     "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured";
@@ -41,8 +46,11 @@ Try<proof::ClockEvidence> check_clock(Session& session, double iteration_ns, int
     plan.iterations = std::clamp(static_cast<int>(std::lround(ns / iteration_ns)), 1, kMostIterations);
     if (is_long) plan.iterations *= 3;
     for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(i % std::max(1, ring));
+    plan.retain = {0};
     STRATA_TRY(session.measure(plan));
-    evidence.add(session.last_timed(), is_long, session.last_bytes());
+    const auto timed = session.last_timed();
+    STRATA_TRY(session.result(0));
+    evidence.add(timed, is_long, session.result_bytes());
     return {};
   };
   for (int look = 0; look < kMostClockLooks && !interrupted(); ++look) {
@@ -120,41 +128,77 @@ void LevelExecutor::show_unseen(BlockPlan& plan, stats::Random& random) {
   const auto at = unseen_.begin() + static_cast<std::ptrdiff_t>(random.below(unseen_.size()));
   const auto file = session_->new_file();
   if (!judge_.outputs->write_unseen(*at, file)) return;  // no space: an input of the ring serves
-  plan.exchange = *at;
-  plan.entry = file;
+  plan.exchange->input = *at;
+  plan.exchange->entry = file;
   unseen_.erase(at);
+}
+
+// Drawn, so that what an iteration takes besides its told time shows as a difference of blocks (proof::ClockEvidence).
+int LevelExecutor::turn_iterations(stats::Random& random) const {
+  const int usual = usual_iterations();
+  if (usual >= kShorter) return random.below(kShortOneIn) == 0 ? usual / kShorter : usual;
+  return random.below(kLongOneIn) == 0 ? usual * kLonger : usual;
+}
+
+int LevelExecutor::usual_iterations() const {
+  return std::clamp(static_cast<int>(std::lround(kBlockNs / participant_.iteration_ns)), 1, kMostIterations);
 }
 
 BlockPlan LevelExecutor::plan_block(stats::Random& random) {
   BlockPlan plan;
-  plan.iterations = std::clamp(static_cast<int>(std::lround(kBlockNs / participant_.iteration_ns)), 1, kMostIterations);
+  plan.iterations = turn_iterations(random);
   // The first iterations after another process ran are slow; a short iteration would carry that into the block.
   plan.head = participant_.iteration_ns < kBlockNs ? 2 : 0;
   const auto ring = static_cast<std::uint64_t>(participant_.job.bundle->info.value("ring", 1));
   for (int i = 0; i < plan.iterations; ++i) plan.indices.push_back(static_cast<int>(random.below(ring)));
-  plan.check = static_cast<int>(random.below(static_cast<std::uint64_t>(plan.iterations)));
-  if (judge_.training) return plan;
-  plan.exchange = static_cast<int>(random.below(ring));
-  show_unseen(plan, random);
+  if (!judge_.training) {
+    plan.exchange = {.at = static_cast<int>(random.below(static_cast<std::uint64_t>(plan.iterations))),
+                     .input = static_cast<int>(random.below(ring))};
+    show_unseen(plan, random);
+  }
+  retain_results(plan, random);
   return plan;
+}
+
+// So many that which is looked at can be drawn after they ran.
+void LevelExecutor::retain_results(BlockPlan& plan, stats::Random& random) const {
+  if (participant_.job.level.harness) return;
+  const double bytes = session_->result_bytes();
+  const bool small = bytes > 0 && bytes <= kSmallResultBytes;
+  const auto most = small ? static_cast<std::size_t>(kRetainedBytes / bytes) : std::size_t{2};
+  std::vector<int> all(static_cast<std::size_t>(plan.iterations));
+  std::iota(all.begin(), all.end(), 0);
+  if (all.size() > most) {
+    random.shuffle(all);
+    all.resize(most);
+    if (plan.exchange) all.front() = plan.exchange->at;
+  }
+  plan.retain = std::move(all);
+}
+
+// Of those that stay: one that was never seen always, another exchanged one in every second block.
+int LevelExecutor::iteration_to_check(const BlockPlan& plan, stats::Random& random) {
+  if (plan.exchange && (!plan.exchange->entry.empty() || random.below(2) == 0)) return plan.exchange->at;
+  return plan.retain[random.below(plan.retain.size())];
 }
 
 Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   const auto plan = plan_block(turn.random);
   if (meter_) meter_->turn_begins();
   auto block = session_->measure(plan);
-  if (std::error_code ec; !plan.entry.empty()) std::filesystem::remove(plan.entry, ec);
+  if (std::error_code ec; plan.exchange && !plan.exchange->entry.empty())
+    std::filesystem::remove(plan.exchange->entry, ec);
   if (!block) {
     if (!interrupted()) participant_.drop(block.error());
     return run::Came::failure;
   }
+  const auto timed = session_->last_timed();
+  std::optional<Try<Session::Answer>> checked;
+  if (!plan.retain.empty()) checked = session_->result(iteration_to_check(plan, turn.random));
   pause();  // before its output is judged
   if (meter_) meter_->turn_ended(plan.head + plan.iterations);
-  const auto& timed = session_->last_timed();
   told_ns_ += timed.reported_ns;
-  const double bytes = session_->last_bytes();
-  clock_.add_kept(session_->kept_ns(), timed.reported_ns / plan.iterations, bytes);
-  clock_.add_block(timed, plan.head, bytes + (plan.exchange ? input_bytes_of(participant_) : 0));
+  note_clock(timed, plan);
   block->restart = turn.restart;
   block->round = turn.round;
   block->position = turn.position;
@@ -164,14 +208,13 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
     note_conduct(*block, plan);
     if (const auto why = participant_.evidence.note_clock(clock_); !why.empty())
       wrong = Failure{.state = State::mistrusted, .what = "while timing: " + why, .hint = kClockHint};
-    const auto output = session_->checked_output();
-    if (!output) {
-      wrong = output.error();
+    if (!*checked) {
+      wrong = checked->error();
     } else if (!wrong) {
-      const std::vector<int> index{session_->checked_index()};
-      const auto verdict =
-          judge_.training ? check_loss(*output, index.front())
-                          : proof::check_outputs(*judge_.outputs, "timed", *output, index, participant_.tolerance());
+      const auto& [input, output] = **checked;
+      const auto verdict = judge_.training ? check_loss(output, input)
+                                           : proof::check_outputs(*judge_.outputs, "timed", output,
+                                                                  std::vector<int>{input}, participant_.tolerance());
       if (judge_.training && !verdict.equal_work() && !began_) {
         if (const auto why = begin_again(); why && !interrupted()) participant_.drop(*why);
         return run::Came::nothing;
@@ -189,10 +232,22 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   return run::Came::block;
 }
 
+void LevelExecutor::note_clock(const proof::Timed& timed, const BlockPlan& plan) {
+  const double bytes = session_->result_bytes();
+  const bool unseen = plan.exchange && !plan.exchange->entry.empty();  // which is read from a file
+  clock_.add_copies(session_->copy_ns(), timed.reported_ns / plan.iterations, bytes);
+  clock_.add_block(
+      timed, plan.head,
+      bytes * static_cast<double>(plan.retain.size()) + (plan.exchange ? input_bytes_of(participant_) : 0));
+  const int usual = usual_iterations();
+  if (!unseen) clock_.add_turn(timed, usual >= kShorter ? plan.iterations == usual : plan.iterations > usual);
+}
+
 void LevelExecutor::note_conduct(const store::Block& block, const BlockPlan& plan) {
   auto& conduct = participant_.evidence.conduct;
   const double moved = plan.exchange ? 2 * input_bytes_of(participant_) : 0;
-  conduct.add_block(block.wall_ns, plan.check, moved, !plan.entry.empty());
+  if (plan.exchange) conduct.add_block(block.wall_ns, plan.exchange->at, moved, !plan.exchange->entry.empty());
+  conduct.add_retained(plan.retain.size(), plan.iterations);
   if (block.cpu_ns && on_processors())
     conduct.add_iterations(static_cast<double>(*block.cpu_ns), session_->last_timed().reported_ns, plan.iterations,
                            moved, threads_);
@@ -235,10 +290,13 @@ Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
 }
 
 bool LevelExecutor::behaves(int restart) {
-  const auto why = participant_.evidence.conduct.complaint();
+  clock_.end_turns();
+  const auto clock = participant_.evidence.note_clock(clock_);
+  const auto why = clock.empty() ? participant_.evidence.conduct.complaint() : clock;
   if (!why.empty())
-    participant_.drop(
-        {.state = State::mistrusted, .what = fmt::format("restart {}: {}", restart + 1, why), .hint = kConductHint});
+    participant_.drop({.state = State::mistrusted,
+                       .what = fmt::format("restart {}: {}", restart + 1, why),
+                       .hint = clock.empty() ? kConductHint : kClockHint});
   return why.empty();
 }
 

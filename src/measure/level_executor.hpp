@@ -40,10 +40,15 @@ class LevelExecutor : public run::Executor {
   std::optional<Failure> bring_up(int restart);
   std::optional<Failure> prove_again(Session& session, int restart);
   BlockPlan plan_block(stats::Random& random);
+  int usual_iterations() const;  // of a block
+  int turn_iterations(stats::Random& random) const;
   void show_unseen(BlockPlan& plan, stats::Random& random);
+  void retain_results(BlockPlan& plan, stats::Random& random) const;
+  static int iteration_to_check(const BlockPlan& plan, stats::Random& random);
   std::optional<Failure> begin_again();
   void note_meter(int restart);
   bool behaves(int restart);  // else its row says why not
+  void note_clock(const proof::Timed& timed, const BlockPlan& plan);
   void note_conduct(const store::Block& block, const BlockPlan& plan);
   bool on_processors() const;  // and not on a GPU
 

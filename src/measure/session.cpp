@@ -233,12 +233,14 @@ Try<void> Session::prove_into(const std::vector<int>& indices, const fs::path& o
 
 Try<SafeTensors> Session::prove(const std::vector<int>& indices) {
   STRATA_TRY(prove_into(indices, out_));
-  return take_output("prove");
+  return take_output("prove", indices.size());
 }
 
-Try<SafeTensors> Session::take_output(std::string_view op) const {
+Try<SafeTensors> Session::take_output(std::string_view op, std::size_t iterations) {
   auto tensors = SafeTensors::open(out_);
   std::error_code ec;
+  if (const auto bytes = fs::file_size(out_, ec); !ec && iterations > 0)
+    result_bytes_ = static_cast<double>(bytes) / static_cast<double>(iterations);
   fs::remove(out_, ec);  // right answers lie about for no other level to find
   if (!tensors) return tl::unexpected(bad_answer(op, tensors.error().what));
   return std::move(*tensors);
@@ -279,12 +281,15 @@ double Session::waited_for_core_ns() const {
 
 Try<store::Block> Session::measure(const BlockPlan& plan) {
   const double queued = waited_for_core_ns();
-  Json request = {{"iterations", plan.iterations}, {"head", plan.head},    {"indices", plan.indices},
-                  {"check", plan.check},           {"out", out_.string()}, {"region", "end_to_end"}};
+  Json request = {{"iterations", plan.iterations},
+                  {"head", plan.head},
+                  {"indices", plan.indices},
+                  {"retain", plan.retain},
+                  {"region", "end_to_end"}};
   if (plan.fresh) {
     request["fresh"] = {{"first", next_number_}, {"places", places_}};
-    if (plan.exchange) request["fresh"]["exchange"] = *plan.exchange;
-    if (!plan.entry.empty()) request["fresh"]["entry"] = plan.entry.string();
+    if (plan.exchange) request["fresh"].update({{"exchange", plan.exchange->input}, {"at", plan.exchange->at}});
+    if (plan.exchange && !plan.exchange->entry.empty()) request["fresh"]["entry"] = plan.exchange->entry.string();
   }
   auto answer = call("measure", std::move(request));
   next_number_ += static_cast<std::uint64_t>(plan.iterations);
@@ -296,12 +301,13 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   block.cpu_ns = reader.integer_or_null("cpu_ns");
   block.runq_ns = reader.integer_or_null("runq_ns");
   block.start_ns = reader.integer_or_null("start_ns").value_or(0);
-  kept_ns_ = static_cast<double>(reader.integer("kept_ns", 0, worker::longest_ns, 0));
+  copy_ns_ = static_cast<double>(reader.integer("copy_ns", 0, worker::longest_ns, 0));
   outside::Fields changed(reader.object_or_empty("fresh"), reader.where() + ": \"fresh\"", reader.hint());
   new_inputs_ = changed.integer("places", 0, kMost, 0) > 0;
   if (changed.error()) return tl::unexpected(broken(changed));
-  checked_ =
-      plan.exchange && answer->contains("fresh") ? *plan.exchange : plan.indices[static_cast<std::size_t>(plan.check)];
+  timed_inputs_ = plan.indices;
+  if (plan.exchange && answer->contains("fresh"))
+    timed_inputs_[static_cast<std::size_t>(plan.exchange->at)] = plan.exchange->input;
   if (reader.error()) return tl::unexpected(broken(reader));
   steps_ += plan.head + plan.iterations;
   const double reported_ns = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
@@ -317,14 +323,10 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   return block;
 }
 
-double Session::last_bytes() const {
-  std::error_code ec;
-  const auto bytes = fs::file_size(out_, ec);
-  return ec ? 0 : static_cast<double>(bytes);
-}
-
-Try<SafeTensors> Session::checked_output() const {
-  return take_output("measure");
+Try<Session::Answer> Session::result(int iteration) {
+  STRATA_TRY(call("result", {{"iteration", iteration}, {"out", out_.string()}}));
+  auto output = STRATA_TRY(take_output("result", 1));
+  return Answer{timed_inputs_[static_cast<std::size_t>(iteration)], std::move(output)};
 }
 
 Try<Json> Session::memory() {

@@ -34,11 +34,16 @@ struct StartUp {
 };
 
 struct BlockPlan {
-  int iterations = 1, head = 0, check = 0;
-  std::vector<int> indices;                    // the ring index of each iteration
-  bool fresh = true;                           // its inputs differ from all before (docs/protocol.md, `fresh`)
-  std::optional<int> exchange = std::nullopt;  // whose input the checked iteration finds in its entry; inference only
-  std::filesystem::path entry = {};            // a file of that input, where it is none of the ring's
+  int iterations = 1, head = 0;
+  std::vector<int> indices;      // the ring index of each iteration
+  std::vector<int> retain = {};  // iterations whose results can be asked for afterwards
+  bool fresh = true;             // its inputs differ from all before (docs/protocol.md, `fresh`)
+  struct Exchange {
+    int at = 0;                        // the iteration that finds another input in its entry's memory
+    int input = 0;                     // which: a ring index, or the name of its result
+    std::filesystem::path entry = {};  // a file of it, where it is none of the ring's
+  };
+  std::optional<Exchange> exchange = std::nullopt;  // inference only
 };
 
 // What `state` wrote, copied. The file goes with the last copy.
@@ -113,12 +118,16 @@ class Session {
   // `mistrusted`: times that cannot be by the driver's own clock.
   Try<store::Block> measure(const BlockPlan& plan);
   const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
-  double last_bytes() const;                                 // of the file that it wrote
-  double kept_ns() const { return kept_ns_; }                // how long keeping it aside took, as the level says
-  int checked_index() const { return checked_; }             // of the ring: whose output that is
+  double copy_ns() const { return copy_ns_; }            // what copying a result aside took in it, as the level says
+  double result_bytes() const { return result_bytes_; }  // of an iteration, by the file that was read last; 0: none was
+  // Of an iteration that the last measure() retained, named by `input`, whose input it had: of a ring index, or else.
+  struct Answer {
+    int input = 0;
+    SafeTensors output;
+  };
+  Try<Answer> result(int iteration);
   // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, `fresh`).
   bool had_new_inputs() const { return new_inputs_; }
-  Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure(); once, since its file goes
   Try<Json> memory();
   Try<ServeAnswer> serve(const ServeRequest& request);
   Try<Json> report();  // what the level says about itself by now; null if it does not
@@ -164,7 +173,7 @@ class Session {
   static Try<std::unique_ptr<Session>> start(const Job& job, const std::vector<int>& cpus);
   void name_out();
   double waited_for_core_ns() const;  // by the worker and by this thread, so far
-  Try<SafeTensors> take_output(std::string_view op) const;
+  Try<SafeTensors> take_output(std::string_view op, std::size_t iterations);
   Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
   Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {});
@@ -191,8 +200,8 @@ class Session {
   std::vector<std::uint64_t> places_;  // of numbers in inputs
   std::uint64_t next_number_ = 1;      // of a timed iteration
   bool new_inputs_ = false;            // in the last block
-  int checked_ = 0;
-  double kept_ns_ = 0, state_ns_ = 0;
+  std::vector<int> timed_inputs_;      // of its iterations
+  double copy_ns_ = 0, result_bytes_ = 0, state_ns_ = 0;
 };
 
 // Runs the level's prepare command unless the cache already holds its result. Returns its time in ms; 0 = nothing to do

@@ -229,8 +229,9 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
   const auto steps = session.steps();
   const double lr = core::learning_rate(reference.optimiser(), steps);
   // On the very input of the gradient below: one that is rounding alone would differ for another last bit.
-  if (auto timed = session.measure({.indices = {index}, .fresh = false}); !timed) return tl::unexpected(timed.error());
-  const auto timed_loss = STRATA_TRY(session.checked_output());
+  if (auto timed = session.measure({.indices = {index}, .retain = {0}, .fresh = false}); !timed)
+    return tl::unexpected(timed.error());
+  const auto timed_loss = STRATA_TRY(session.result(0)).output;
   if (!std::isfinite(loss_in(timed_loss, index))) return std::nullopt;
   auto after = STRATA_TRY(session.state(names_of(before.tensors, parameters)));
   if (told_ns > 0 && !core::is_light(reference.bundle()))  // which reads a part of it the second time

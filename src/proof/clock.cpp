@@ -20,9 +20,9 @@ constexpr double kQuietQueue = 0.02, kBusyShare = 0.5;
 // Of an ordinary block: three times its unrecorded iterations (the first is cold), half its told time, and what is
 // independent of it.
 constexpr double kHeadTimes = 3, kBlockShare = 0.5, kBlockNs = 20e6, kBytesPerNs = 0.05;
-constexpr int kFewestBlocks = 3;
-// Of keeping a result aside, a copy of it.
-constexpr double kKeptShare = 0.5, kKeptNs = 5e6;
+constexpr int kFewestBlocks = 3, kFewestTurns = 6;  // of each length
+// Of copying a result aside.
+constexpr double kCopyShare = 0.5, kCopyNs = 5e6;
 
 std::string ms(double ns) {
   return fmt::format("{:.3g} ms", ns * 1e-6);
@@ -55,9 +55,38 @@ void ClockEvidence::keep(Least& least, const Timed& timed) {
   least.queued_share = std::min(least.queued_share, queued);
 }
 
+void ClockEvidence::Pair::add(const Timed& timed, bool is_long) {
+  keep(is_long ? longer : shorter, timed);
+  ++(is_long ? long_count : short_count);
+  queued_ns += timed.queued_ns;
+  elapsed_ns += timed.elapsed_ns + timed.queued_ns;
+}
+
+bool ClockEvidence::Pair::complete(int each) const {
+  return short_count >= each && long_count >= each && longer.iterations > shorter.iterations;
+}
+
+double ClockEvidence::Pair::unreported_ns() const {
+  return std::max(0.0,
+                  (longer.unreported_ns - shorter.unreported_ns) / std::max(1, longer.iterations - shorter.iterations));
+}
+
+double ClockEvidence::Pair::least_queued() const {
+  return std::max(shorter.queued_share, longer.queued_share);
+}
+
+double ClockEvidence::Pair::allowed_ns(double bytes, double queued_share) const {
+  const double share = queued_share > kQuietQueue ? kBusyShare : kUnreportedShare;
+  return (share + queued_share) * longer.reported_ns + kUnreportedNs + bytes / kFreedBytesPerNs;
+}
+
 void ClockEvidence::add(const Timed& timed, bool is_long, double bytes) {
-  keep(is_long ? long_ : short_, timed);
+  requests_.add(timed, is_long);
   bytes_ = std::max(bytes_, bytes);
+}
+
+void ClockEvidence::add_turn(const Timed& timed, bool is_long) {
+  turns_.add(timed, is_long);
 }
 
 void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
@@ -71,40 +100,43 @@ void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
   }
 }
 
-void ClockEvidence::add_kept(double kept_ns, double reported_ns, double bytes) {
-  const double late = kept_ns - (kKeptShare * reported_ns + kKeptNs + bytes / kBytesPerNs);
-  ++kept_;
+void ClockEvidence::add_copies(double copy_ns, double reported_ns, double bytes) {
+  const double late = copy_ns - (kCopyShare * reported_ns + kCopyNs + bytes / kBytesPerNs);
+  ++copied_;
   if (!least_late_ns_ || late < *least_late_ns_) {
     least_late_ns_ = late;
-    late_of_ns_ = kept_ns;
+    late_of_ns_ = copy_ns;
   }
 }
 
 double ClockEvidence::reported_ns() const {
-  return long_.reported_ns;
+  return requests_.longer.reported_ns;
 }
 
 double ClockEvidence::unreported_ns() const {
-  return std::max(0.0,
-                  (long_.unreported_ns - short_.unreported_ns) / std::max(1, long_.iterations - short_.iterations));
+  return requests_.unreported_ns();
 }
 
 double ClockEvidence::allowed_ns() const {
-  const double queued = std::max(short_.queued_share, long_.queued_share);
-  const double share = queued > kQuietQueue ? kBusyShare : kUnreportedShare;
-  return (share + queued) * reported_ns() + kUnreportedNs + bytes_ / kFreedBytesPerNs;
+  return requests_.allowed_ns(bytes_, requests_.least_queued());
 }
 
 std::string ClockEvidence::complaint() const {
   // First, since it says more than the others, which put-off work may cause, too.
-  if (kept_ >= kFewestBlocks && *least_late_ns_ > 0)
-    return fmt::format("to keep a result aside took {} after the iteration's clock had stopped: the work is put off",
+  if (copied_ >= kFewestBlocks && *least_late_ns_ > 0)
+    return fmt::format("to copy a result took {} after the iteration's clock had stopped: the work is put off",
                        ms(late_of_ns_));
   if (checked() && unreported_ns() > allowed_ns())
     return fmt::format(
         "an iteration took {} longer by the driver's clock than the {} that the level tells: its clock is slow, "
         "or the work is put off",
         ms(unreported_ns()), ms(reported_ns()));
+  if (turns_ended_ && turns_.complete(kFewestTurns) &&
+      turns_.unreported_ns() > turns_.allowed_ns(bytes_, turns_.queued_share()))
+    return fmt::format(
+        "an iteration of its timed blocks took {} longer by the driver's clock than the {} that the level tells: its "
+        "clock is slow there, or the work is done elsewhere",
+        ms(turns_.unreported_ns()), ms(turns_.longer.reported_ns));
   if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
     return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
                        excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.reported_ns));

@@ -34,13 +34,18 @@ class ClockEvidence {
  public:
   // `bytes`: of an iteration's result, which is freed outside of its time.
   void add(const Timed& timed, bool is_long, double bytes = 0);
-  // How long it took to keep the checked result of a block aside, after the clock: what a level puts off until somebody
-  // looks is made there. `reported_ns`: of an iteration; `bytes`: of the result.
-  void add_kept(double kept_ns, double reported_ns, double bytes);
+  // How long it took to copy a result of a block aside, after the clock: what a level puts off until somebody looks is
+  // made there. `reported_ns`: of an iteration; `bytes`: of the result.
+  void add_copies(double copy_ns, double reported_ns, double bytes);
+  // The same blocks, short and long ones, drawn: with their unrecorded iterations, which the difference does not see.
+  // Work that is done in those, and a clock that is slow in blocks alone, show here; judged once, by all of them, from
+  // end_turns() on: of a few the least is chance.
+  void add_turn(const Timed& timed, bool is_long);
+  void end_turns() { turns_ended_ = true; }
   // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
   void add_block(const Timed& timed, int head, double bytes);
 
-  bool checked() const { return short_.iterations > 0 && long_.iterations > short_.iterations; }
+  bool checked() const { return requests_.complete(1); }
   double reported_ns() const;    // an iteration as the worker tells it
   double unreported_ns() const;  // what an iteration took beside that, by the driver
   double allowed_ns() const;
@@ -52,14 +57,26 @@ class ClockEvidence {
     int iterations = 0;
     double unreported_ns = 0, reported_ns = 0, queued_share = 0;  // per request; per iteration; of a request
   };
-  void keep(Least& least, const Timed& timed);
-  Least short_, long_;
+  struct Pair {
+    Least shorter, longer;
+    int short_count = 0, long_count = 0;
+    double queued_ns = 0, elapsed_ns = 0;  // of all
+    void add(const Timed& timed, bool is_long);
+    bool complete(int each) const;
+    double unreported_ns() const;
+    double allowed_ns(double bytes, double queued_share) const;
+    double least_queued() const;  // share of a request in which it waited for a core
+    double queued_share() const { return elapsed_ns > 0 ? queued_ns / elapsed_ns : 0; }  // of all together
+  };
+  static void keep(Least& least, const Timed& timed);
+  Pair requests_, turns_;
+  bool turns_ended_ = false;
   double bytes_ = 0;
   int blocks_ = 0;
   std::optional<double> least_excess_ns_;  // of a block above what is allowed beside its told times
   Timed excess_of_;
-  int kept_ = 0;
-  std::optional<double> least_late_ns_;  // of keeping, above what is allowed
+  int copied_ = 0;
+  std::optional<double> least_late_ns_;  // of copying, above what is allowed
   double late_of_ns_ = 0;
 };
 

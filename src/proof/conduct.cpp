@@ -10,8 +10,8 @@
 namespace strata::proof {
 namespace {
 
-// Chosen with a margin, not tuned. A checked iteration may take half as long again as the others, as long as it takes
-// to fetch the inputs that changed places, and a switch.
+// Chosen with a margin, not tuned. An iteration whose input changed places may take half as long again as the
+// others, as long as it takes to fetch that input, and a switch.
 constexpr double kBeyondShare = 0.5, kBeyondNs = 50e3, kMovedBytesPerNs = 1;
 constexpr std::size_t kFewestCompared = 20;
 // Of new inputs the quickest is looked at: of four that others' programs held up all, of ten none is.
@@ -27,22 +27,27 @@ constexpr double kBesidesBlockNs = 200e3, kBesidesIterationNs = 20e3, kLeastRepo
 
 }  // namespace
 
-void Conduct::add_block(std::span<const std::int64_t> wall_ns, int check, double moved_bytes, bool unseen) {
+void Conduct::add_block(std::span<const std::int64_t> wall_ns, int at, double moved_bytes, bool unseen) {
+  if (at < 0 || static_cast<std::size_t>(at) >= wall_ns.size()) return;
+  const auto marked = static_cast<double>(wall_ns[static_cast<std::size_t>(at)]);
   std::vector<double> others;
   for (std::size_t i = 0; i < wall_ns.size(); ++i)
-    if (i != static_cast<std::size_t>(check)) others.push_back(static_cast<double>(wall_ns[i]));
-  const bool has_check = check >= 0 && static_cast<std::size_t>(check) < wall_ns.size();
-  if (unseen && has_check) {
-    unseen_ns_.push_back(static_cast<double>(wall_ns[static_cast<std::size_t>(check)]));
+    if (i != static_cast<std::size_t>(at)) others.push_back(static_cast<double>(wall_ns[i]));
+  if (unseen) {
+    unseen_ns_.push_back(marked);
     unseen_moved_ = std::max(unseen_moved_, moved_bytes);
   }
-  if (!others.empty() || (has_check && !unseen))
-    known_ns_.push_back(others.empty() ? static_cast<double>(wall_ns.front()) : stats::median(others));
-  if (check < 0 || others.empty() || others.size() == wall_ns.size()) return;
+  if (!others.empty() || !unseen) known_ns_.push_back(others.empty() ? marked : stats::median(others));
+  if (others.empty()) return;
   const double median = stats::median(others);
   others_ns_.push_back(median);
-  beyond_ns_.push_back(static_cast<double>(wall_ns[static_cast<std::size_t>(check)]) - median);
+  beyond_ns_.push_back(marked - median);
   allowed_ns_.push_back(kBeyondShare * median + kBeyondNs + moved_bytes / kMovedBytesPerNs);
+}
+
+void Conduct::add_retained(std::size_t results, int iterations) {
+  retained_ += static_cast<double>(results);
+  iterations_ += iterations;
 }
 
 void Conduct::add_restart(double cpu_s, double turns_s, int threads) {
@@ -68,11 +73,11 @@ void Conduct::add_state(double first_ns, double again_ns, double told_ns) {
   late_told_ns_ = told_ns;
 }
 
-bool Conduct::checks_compared() const {
+bool Conduct::exchanges_compared() const {
   return beyond_ns_.size() >= kFewestCompared;
 }
 
-double Conduct::checked_ns() const {
+double Conduct::exchanged_ns() const {
   return beyond_ns_.empty() ? 0 : stats::median(beyond_ns_);
 }
 
@@ -80,15 +85,16 @@ double Conduct::allowed_processors() const {
   return kMoreProcessors * threads_ + (threads_ > 1 ? kWaitingThread : 0);
 }
 
-std::string Conduct::complaint_of_checks() const {
-  if (!checks_compared()) return {};
+std::string Conduct::complaint_of_exchanges() const {
+  if (!exchanges_compared()) return {};
   std::vector<double> excess;
   for (std::size_t i = 0; i < beyond_ns_.size(); ++i) excess.push_back(beyond_ns_[i] - allowed_ns_[i]);
   if (!(stats::median(excess) > 0)) return {};
   return fmt::format(
-      "the iteration whose result is checked takes {:.3g} ms longer than the {:.3g} ms of the others: they "
-      "do not do the work",
-      checked_ns() * 1e-6, stats::median(others_ns_) * 1e-6);
+      "the iteration whose input changed places takes {:.3g} ms longer than the {:.3g} ms of the others: they do not "
+      "do "
+      "the work",
+      exchanged_ns() * 1e-6, stats::median(others_ns_) * 1e-6);
 }
 
 std::string Conduct::complaint_of_processors() const {
@@ -129,7 +135,7 @@ std::string Conduct::complaint_of_states() const {
 }
 
 std::string Conduct::complaint() const {
-  for (const auto& why : {complaint_of_processors(), complaint_of_states(), complaint_of_checks()})
+  for (const auto& why : {complaint_of_processors(), complaint_of_states(), complaint_of_exchanges()})
     if (!why.empty()) return why;
   return complaint_of_unseen();
 }

@@ -13,9 +13,13 @@ namespace strata::proof {
 
 class Conduct {
  public:
-  // A block of which iteration `check` was checked, and before which `moved_bytes` of inputs changed places: what else
-  // lay in the caches may be gone. `unseen`: on an input that its process never saw before.
-  void add_block(std::span<const std::int64_t> wall_ns, int check, double moved_bytes, bool unseen = false);
+  // A block in whose iteration `at` the input changed places, `moved_bytes` of it: what else lay in the
+  // caches may be gone. `unseen`: on an input that its process never saw before.
+  void add_block(std::span<const std::int64_t> wall_ns, int at, double moved_bytes, bool unseen = false);
+  // Of a block's iterations, of how many a result stayed that could be asked for.
+  void add_retained(std::size_t results, int iterations);
+  double retained_share() const { return iterations_ > 0 ? retained_ / iterations_ : 0; }
+
   // A restart: processor time of the level and all that it started, and how long its turns took. Where it takes no turn
   // it is stopped, so that what it uses then counts as well.
   void add_restart(double cpu_s, double turns_s, int threads);
@@ -28,14 +32,14 @@ class Conduct {
   // `told_ns`, and again after one step more. Work that is put off until somebody looks is made in the former.
   void add_state(double first_ns, double again_ns, double told_ns);
 
-  bool checks_compared() const;  // enough blocks of two iterations or more
-  double checked_ns() const;     // median over those blocks: what the checked iteration takes beyond the others
+  bool exchanges_compared() const;  // enough blocks of two iterations or more
+  double exchanged_ns() const;      // median over those blocks: what that iteration takes beyond the others
   bool restarts_seen() const { return processors_ > 0; }
   double processors() const { return processors_; }  // of the restart that used most, as the driver saw it
   double allowed_processors() const;
 
   // Empty: nothing speaks against it.
-  std::string complaint_of_checks() const;
+  std::string complaint_of_exchanges() const;
   std::string complaint_of_processors() const;
   // Of inputs that it never saw: each of several took longer than those that it knew.
   std::string complaint_of_unseen() const;
@@ -49,8 +53,9 @@ class Conduct {
  private:
   std::vector<double> beyond_ns_, allowed_ns_, others_ns_;  // of each block
   std::vector<double> unseen_ns_, known_ns_;  // of iterations on new inputs; medians of blocks on known ones
-  double unseen_moved_ = 0;                   // bytes before one of them, at most
-  std::optional<double> least_late_ns_;       // of reading a state, above what is allowed
+  double retained_ = 0, iterations_ = 0;
+  double unseen_moved_ = 0;              // bytes before one of them, at most
+  std::optional<double> least_late_ns_;  // of reading a state, above what is allowed
   double late_of_ns_ = 0, late_told_ns_ = 0;
   double processors_ = 0;
   bool too_many_ = false;

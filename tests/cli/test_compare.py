@@ -64,7 +64,7 @@ def test_a_level_with_other_outputs_is_unequal_and_has_no_number(strata):
         None,
         None,
     )
-    assert rows_of(result)["right"]["state"] == "measured"
+    assert rows_of(result)["right"]["state"] == "measured", rows_of(result)["right"]["reason"]
     assert "output" in row["reason"]
 
 

@@ -106,7 +106,7 @@ def test_a_level_that_hangs_takes_no_measuring_time_from_the_others(strata):
 
 def test_a_level_that_deletes_the_runs_folder_costs_its_row(strata):
     strata.level("right", rank=1)
-    strata.level("wrong", rank=2, ops={"measure": {"delete_out": True, "after": 8}})
+    strata.level("wrong", rank=2, ops={"result": {"delete_out": True, "after": 8}})
     done, result = strata.compare("right", "wrong")
     assert rows_of(result)["wrong"]["state"] == "failed", rows_of(result)["wrong"]
     assert done.returncode == 1 and rows_of(result)["wrong"]["reason"]

@@ -25,6 +25,7 @@ class Fake:
         "prove",
         "warm_up",
         "measure",
+        "result",
         "memory",
         "unload",
         "bye",
@@ -41,6 +42,9 @@ class Fake:
         self.place = ""  # where the references of the ring lie
         self.batch: int | None = None
         self.seen: set[int] = set()
+        # of the last block: the input of each iteration, and whose results can be asked for
+        self.timed: list[int] = []
+        self.retained: list[int] = []
         self.trainer: Trainer | None = None
         self.served = 0
         self.warm = False
@@ -300,22 +304,18 @@ class Fake:
 
     def measure(self, request: Json) -> Json:
         indices = [self.need_index(index) for index in request["indices"]]
-        if len(indices) != request["iterations"] or not 0 <= request["check"] < len(indices):
+        if len(indices) != request["iterations"]:
             raise Refusal(
-                "bad_request",
-                f"{request['iterations']} iterations, {len(indices)} indices, check {request['check']}",
+                "bad_request", f"{request['iterations']} iterations, {len(indices)} indices"
             )
         begun, head = time.monotonic_ns(), self.draw(request["head"])
         walls = self.draw(request["iterations"])
+        retain = request.get("retain", [])
+        if any(not 0 <= iteration < len(indices) for iteration in retain):
+            raise Refusal("bad_request", f"retain: {retain} of {len(indices)} iterations")
+        self.timed, self.retained = indices, retain
         if self.trainer:  # its steps are a part of the times that it tells
-            self.trainer.run(
-                "measure",
-                list(range(request["head"])) + indices,
-                request["out"],
-                request["head"] + request["check"],
-            )
-        else:
-            self.outputs("measure", [indices[request["check"]]], request["out"])
+            self.trainer.run("measure", list(range(request["head"])) + indices, None)
         spend(head + walls, begun)
         started = begun + sum(head)
         walls = [max(1, round(wall * self.script.get("clock", 1))) for wall in walls]
@@ -326,6 +326,16 @@ class Fake:
             "start_ns": started,
             "runq_ns": 0,
         }
+
+    def result(self, request: Json) -> Json:
+        iteration = request["iteration"]
+        if iteration not in self.retained:
+            raise Refusal("bad_request", f"the result of iteration {iteration} was not retained")
+        if self.trainer:
+            self.trainer.write_result(iteration - len(self.timed), request["out"])
+        else:
+            self.outputs("measure", [self.timed[iteration]], request["out"])
+        return {}
 
     def serve(self, request: Json) -> Json:
         self.need_index(0)

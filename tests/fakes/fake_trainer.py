@@ -26,6 +26,8 @@ class Trainer:
             self.drop = json.load(file).get("dropout_p", 0.0)
         self.inputs: dict[int, list[list[float]]] = {}
         self.labels: dict[int, list[int]] = {}
+        # what each step of the last run() gave
+        self.steps: list[dict[str, tuple[str, list[int], bytes]]] = []
         self.weights: dict[str, list[float]] = {}
         self.shapes: dict[str, list[int]] = {}
         self.mode, self.dropout = "train", True
@@ -122,19 +124,17 @@ class Trainer:
             )
         }
 
-    def run(
-        self, op: str, indices: list[int], out: str | None, keep: int | None = None
-    ) -> list[str]:
-        """Iterates; writes what every iteration gave, or only iteration `keep`. Returns the
-        outputs' names."""
-        outputs: dict[str, tuple[str, list[int], bytes]] = {}
-        for position, index in enumerate(indices):
-            of_step = self.iterate(op, index)
-            if keep in (None, position):
-                outputs |= of_step
+    def run(self, op: str, indices: list[int], out: str | None) -> list[str]:
+        """Iterates, and writes what every iteration gave. Returns the outputs' names."""
+        self.steps = [self.iterate(op, index) for index in indices]
+        outputs = {name: value for step in self.steps for name, value in step.items()}
         if out is not None:
             write_tensors(out, outputs)
         return sorted({name.split("/", 1)[1] for name in outputs})
+
+    def write_result(self, step: int, out: str) -> None:
+        """What one step of the last run() gave; negative: from its end."""
+        write_tensors(out, self.steps[step])
 
     def write_state(self, out: str) -> Json:
         tensors = {

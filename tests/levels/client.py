@@ -258,18 +258,22 @@ class Worker:
         self, indices: list[int], check: int = 0, head: int = 1
     ) -> tuple[dict, dict[str, np.ndarray]]:
         """The answer to `measure` and the checked outputs."""
-        out = Path(self.scratch.name) / "block.safetensors"
-        out.unlink(missing_ok=True)
         answer = self.ask(
             "measure",
             iterations=len(indices),
             head=head,
             indices=indices,
-            check=check,
-            out=str(out),
+            retain=[check] if check >= 0 else [],
             region="end_to_end",
         )
-        return answer, load_file(out) if out.exists() else {}
+        return answer, self.result(check) if check >= 0 else {}
+
+    def result(self, iteration: int) -> dict[str, np.ndarray]:
+        """`<index>/<output>` -> array, of an iteration that the last `measure` retained."""
+        out = Path(self.scratch.name) / "block.safetensors"
+        out.unlink(missing_ok=True)
+        self.ask("result", iteration=iteration, out=str(out))
+        return load_file(out) if out.exists() else {}
 
 
 def error(outputs: dict[str, np.ndarray], reference: dict[str, np.ndarray]) -> float:

@@ -112,7 +112,6 @@ MEASURE = {
     "iterations": 2,
     "head": 0,
     "indices": [0, 1],
-    "check": 0,
-    "out": "/nonexistent/x",
+    "retain": [0],
     "region": "end_to_end",
 }

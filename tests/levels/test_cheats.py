@@ -22,11 +22,12 @@ BOTH = [
     "later",
     "ahead",
     "clock",
+    "blocks",
     "references",
     "less",
     "buffer",
 ]
-PYTHON_ALONE = ["checks", "checked"]  # of what only Python can reach
+PYTHON_ALONE = ["checks", "exchanged"]  # of what only Python can reach
 
 
 def run(folder: Path, language: str, cheats: list[str], budget: str) -> dict[str, dict]:
@@ -88,7 +89,8 @@ def test_the_honest_level_beside_cheats_is_measured(rows):
     lines = lines_of(honest)
     for check in (
         "every timed input is new",
-        "checked iterations take as long",
+        "which result is checked is drawn afterwards",
+        "exchanged inputs take as long",
         "processors used",
         "inputs that it never saw take as long",
         "references are out of sight",
@@ -104,7 +106,7 @@ def test_a_cheat_that_gains_nothing_has_the_time_that_its_work_takes(rows, cheat
     ]
 
 
-@pytest.mark.parametrize("cheat", ["table", "place", "less", "buffer", "checks"])
+@pytest.mark.parametrize("cheat", ["table", "place", "less", "buffer", "checks", "exchanged"])
 def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat):
     row = row_of(rows, cheat)
     assert row["state"] in ("unequal", "mistrusted") and row["end_to_end_ms"] is None, (
@@ -117,19 +119,18 @@ def test_wrong_answers_that_are_given_only_while_timing_are_refused(rows, cheat)
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        ("later", "the work is put off"),
-        ("clock", "by the driver's clock"),
-        ("checked", "the iteration whose result is checked takes"),
-        ("coarse", "inputs that it had never seen took"),
+        ("later", ["by the driver's clock"]),
+        ("clock", ["by the driver's clock"]),
+        ("blocks", ["of its timed blocks took", "processors where the case has 1 thread"]),
+        ("coarse", ["inputs that it had never seen took"]),
     ],
 )
 def test_times_that_are_not_those_of_the_work_are_mistrusted(rows, cheat, words):
     row = row_of(rows, cheat)
-    if cheat == "clock":
+    if cheat in ("later", "clock", "blocks"):
         need_a_processor(rows["default"])
-    assert (
-        row["state"] == "mistrusted" and words in row["reason"] and row["end_to_end_ms"] is None
-    ), (row["state"], row["reason"])
+    assert row["state"] == "mistrusted" and row["end_to_end_ms"] is None, row["state"]
+    assert any(each in row["reason"] for each in words), row["reason"]
 
 
 def test_the_references_are_out_of_sight(rows):

@@ -64,8 +64,7 @@ def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
         "iterations": 2,
         "head": 0,
         "indices": [0, 1],
-        "check": 0,
-        "out": str(tmp_path / "out.safetensors"),
+        "retain": [0],
         "region": "end_to_end",
     }
     for changed in (
@@ -76,8 +75,9 @@ def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
         {"indices": [0, 4]},
         {"indices": [0, -1]},
         {"indices": 0},
-        {"check": 2},
-        {"out": 7},
+        {"retain": [2]},
+        {"retain": [-1]},
+        {"retain": 0},
     ):
         with pytest.raises(Failed) as failed:
             worker.ask("measure", **good | changed)
@@ -85,18 +85,23 @@ def test_refuses_a_block_that_makes_no_sense(level, fresh, tmp_path):
     with pytest.raises(Failed) as failed:
         worker.ask("measure", **good | {"region": "throughput"})
     assert failed.value.code == "unsupported"
-    with pytest.raises(Failed) as failed:
-        worker.ask("measure", **good | {"out": str(tmp_path / "no" / "such" / "folder")})
-    assert failed.value.code == "failed" and str(tmp_path) in failed.value.what
     with pytest.raises(Failed):
         worker.ask("weights", weights="../timed")
     with pytest.raises(Failed):
         worker.ask("load", **load_fields(worker))
     assert len(worker.ask("measure", **good)["wall_ns"]) == 2
+    out = {"iteration": 0, "out": str(tmp_path / "no" / "such" / "folder")}
+    with pytest.raises(Failed) as failed:
+        worker.ask("result", **out)
+    assert failed.value.code == "failed" and str(tmp_path) in failed.value.what
+    for changed in ({"iteration": 1}, {"iteration": "0"}, {"out": 7}):
+        with pytest.raises(Failed) as failed:
+            worker.ask("result", **out | changed)
+        assert failed.value.code == "bad_request", changed
 
 
 @pytest.mark.parametrize("level", ["libtorch", *PRIMITIVES])
-def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_of_another_entry(
+def test_every_timed_input_has_a_number_in_its_last_bits_and_one_is_of_another_entry(
     level, fresh, tmp_path
 ):
     worker = fresh(level)
@@ -108,40 +113,41 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
     save_file(ring, tmp_path / "ring.safetensors")
     worker.ask("inputs", path=str(tmp_path / "ring.safetensors"))
     before = worker.prove([0, 1, 2, 3])
-    out, size = tmp_path / "out.safetensors", next(iter(ring.values())).size
+    size = next(iter(ring.values())).size
     block = {
         "iterations": 4,
         "head": 1,
         "indices": [0, 1, 2, 3],
-        "out": str(out),
+        "retain": [0, 1, 2, 3],
         "region": "end_to_end",
     }
     changes = {"first": 8**8 - 5, "places": list(range(size))}  # so many that they show
-    for check in range(4):
+    for at in range(4):
         for more, index in (
-            ({}, check),
-            ({"exchange": (check + 1) % 4}, (check + 1) % 4),
-            ({"exchange": check}, check),
+            ({}, at),
+            ({"exchange": (at + 1) % 4, "at": at}, (at + 1) % 4),
+            ({"exchange": at, "at": at}, at),
         ):
-            assert worker.ask("measure", **block, check=check, fresh=changes | more)["fresh"] == {
-                "places": size
-            }
-            outputs = load_file(out)
-            assert outputs and all(name.startswith(f"{index}/") for name in outputs)
-            for name, value in outputs.items():
-                assert (value != before[name]).any(), "another input"
-                assert np.allclose(
-                    value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max()
-                )
+            answer = worker.ask("measure", **block, fresh=changes | more)
+            assert answer["fresh"] == {"places": size}
+            for iteration in range(4):
+                outputs = worker.result(iteration)
+                input_of = index if iteration == at else iteration
+                assert outputs and all(name.startswith(f"{input_of}/") for name in outputs)
+                for name, value in outputs.items():
+                    assert (value != before[name]).any(), "another input"
+                    assert np.allclose(
+                        value, before[name], rtol=1e-4, atol=1e-4 * np.abs(before[name]).max()
+                    )
     first = {name[2:]: value for name, value in ring.items() if name.startswith("1/")}
     for entry, count in (("unseen", 1), ("two", 2)):
         save_file(
             {f"{k}/{name}": -value for k in range(count) for name, value in first.items()},
             tmp_path / entry,
         )
-    unseen = {"exchange": 7, "entry": str(tmp_path / "unseen")}
-    worker.ask("measure", **block, check=2, fresh=changes | unseen)
-    outputs = load_file(out)
+    unseen = {"exchange": 7, "at": 2, "entry": str(tmp_path / "unseen")}
+    worker.ask("measure", **block, fresh=changes | unseen)
+    outputs = worker.result(2)
     assert outputs and all(
         name.startswith("7/") and not np.allclose(value, before["1/" + name[2:]])
         for name, value in outputs.items()
@@ -154,11 +160,13 @@ def test_every_timed_input_has_a_number_in_its_last_bits_and_the_checked_one_is_
         {"first": 1},
         {"first": "x", "places": []},
         {"first": 1, "places": 2},
-        changes | {"exchange": 4},
-        changes | {"exchange": -1},
+        changes | {"exchange": 4, "at": 0},
+        changes | {"exchange": -1, "at": 0},
+        changes | {"exchange": 1, "at": 4},
+        changes | {"exchange": 1},
     ):
         with pytest.raises(Failed) as failed:
-            worker.ask("measure", **block, check=0, fresh=changed)
+            worker.ask("measure", **block, fresh=changed)
         assert failed.value.code == "bad_request", changed
 
 

@@ -99,7 +99,6 @@ def test_a_worker_answers_alike_however_often_the_network_has_run(level, first, 
                 iterations=9,
                 head=2,
                 indices=[0, 1, 2, 3, 0, 1, 2, 3, 0],
-                check=-1,
                 region="end_to_end",
             )
         got = [worker.prove([0, 1, 2, 3]) for _ in range(2)][1]

@@ -189,10 +189,11 @@ def test_inputs_come_before_iterations(sample, scale_bundle):
         {"iterations": "2"},
         {"iterations": None},
         {"head": -1},
-        {"check": 2},
-        {"check": -2},
-        {"check": True},
-        {"check": None},
+        {"retain": [2]},
+        {"retain": [-1]},
+        {"retain": [True]},
+        {"retain": None},
+        {"retain": 0},
     ],
 )
 def test_wrong_fields_of_measure_are_bad_requests(changed, sample):
@@ -219,7 +220,10 @@ def test_other_regions_are_unsupported(sample):
 def test_a_result_that_cannot_be_written_fails_and_the_worker_goes_on(sample):
     worker = sample()
     worker.load()
-    assert code_of(worker, "measure", **MEASURE) == "failed"
+    assert code_of(worker, "result", iteration=0, out="x") == "bad_request"
+    worker.ask("measure", **MEASURE)
+    assert code_of(worker, "result", iteration=0, out="/nonexistent/x") == "failed"
+    assert code_of(worker, "result", iteration=1, out="x") == "bad_request"
     assert worker.prove([0])["0/output"][0, 0] == 10
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from client import Worker
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from scale_level import MEASURE, code_of
 
 
@@ -21,9 +21,11 @@ from scale_level import MEASURE, code_of
         {"first": 1, "places": [-1]},
         {"first": 1.5, "places": []},
         {"first": True, "places": []},
-        {"first": 1, "places": [], "exchange": 4},
-        {"first": 1, "places": [], "exchange": "0"},
-        {"first": 1, "places": [], "exchange": 4, "entry": 3},
+        {"first": 1, "places": [], "exchange": 4, "at": 1},
+        {"first": 1, "places": [], "exchange": "0", "at": 1},
+        {"first": 1, "places": [], "exchange": 0, "at": 2},
+        {"first": 1, "places": [], "exchange": 0},
+        {"first": 1, "places": [], "exchange": 4, "at": 1, "entry": 3},
         {"first": 1, "places": [], "entry": "no exchange"},
     ],
 )
@@ -46,13 +48,12 @@ REMEMBERS = """answers, hits = {}, 0
 PLACES = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
-def block_of(tmp_path, **changed) -> dict:
+def block_of(**changed) -> dict:
     return {
         "iterations": 300,
         "head": 2,
         "indices": [i % 4 for i in range(300)],
-        "check": 250,
-        "out": str(tmp_path / "out"),
+        "retain": [250],
         "region": "end_to_end",
     } | changed
 
@@ -66,16 +67,16 @@ def test_no_timed_input_is_one_that_a_level_which_remembers_has_seen(sample, tmp
     worker.load()
     worker.prove([0, 1, 2, 3])
     assert hits_of(worker) == 0
-    answer = worker.ask("measure", **block_of(tmp_path), fresh={"first": 1, "places": PLACES})
+    answer = worker.ask("measure", **block_of(), fresh={"first": 1, "places": PLACES})
     assert answer["fresh"] == {"places": 6}  # as many as the input has values
     assert hits_of(worker) == 2, "only the unrecorded iterations had inputs that were seen"
-    checked = load_file(tmp_path / "out")["2/output"]
+    checked = worker.result(250)["2/output"]
     assert (checked != 30).any() and np.allclose(checked, 30, rtol=8 * 2.0**-23, atol=0)
     worker.ask(
-        "measure", **block_of(tmp_path), fresh={"first": 301, "places": PLACES, "exchange": 1}
+        "measure", **block_of(), fresh={"first": 301, "places": PLACES, "exchange": 1, "at": 250}
     )
     assert hits_of(worker) == 4, "the checked one neither"
-    assert np.allclose(load_file(tmp_path / "out")["1/output"], 20, rtol=8 * 2.0**-23, atol=0), (
+    assert np.allclose(worker.result(250)["1/output"], 20, rtol=8 * 2.0**-23, atol=0), (
         "the result is that of the other entry's input"
     )
     assert (
@@ -83,9 +84,9 @@ def test_no_timed_input_is_one_that_a_level_which_remembers_has_seen(sample, tmp
         and (worker.prove([1])["1/output"] == 20).all()
         and hits_of(worker) == 6
     ), "the ring is as it was"
-    assert (
-        "fresh" not in worker.ask("measure", **block_of(tmp_path)) and hits_of(worker) == 6 + 302
-    ), "without it all are known"
+    assert "fresh" not in worker.ask("measure", **block_of()) and hits_of(worker) == 6 + 302, (
+        "without it all are known"
+    )
 
 
 def test_a_level_that_remembers_by_the_place_of_its_input_gives_a_wrong_answer_where_it_is_checked(
@@ -96,10 +97,10 @@ def test_a_level_that_remembers_by_the_place_of_its_input_gives_a_wrong_answer_w
     )
     worker.load()
     worker.prove([0, 1, 2, 3])
-    worker.ask("measure", **block_of(tmp_path), fresh={"first": 1, "places": PLACES, "exchange": 1})
-    assert (load_file(tmp_path / "out")["1/output"] == 30).all(), (
-        "entry 2's, where entry 1's input stood"
+    worker.ask(
+        "measure", **block_of(), fresh={"first": 1, "places": PLACES, "exchange": 1, "at": 250}
     )
+    assert (worker.result(250)["1/output"] == 30).all(), "entry 2's, where entry 1's input stood"
 
 
 def test_a_checked_iteration_may_find_an_input_that_is_none_of_the_rings(sample, tmp_path):
@@ -108,17 +109,20 @@ def test_a_checked_iteration_may_find_an_input_that_is_none_of_the_rings(sample,
     worker.prove([0, 1, 2, 3])
     save_file({"0/arg0": np.full((2, 3), 7, np.float32)}, tmp_path / "unseen")
     changed = {"first": 1, "places": PLACES, "exchange": 9, "entry": str(tmp_path / "unseen")}
-    worker.ask("measure", **block_of(tmp_path), fresh=changed)
-    assert np.allclose(load_file(tmp_path / "out")["9/output"], 70, rtol=8 * 2.0**-23, atol=0)
+    worker.ask("measure", **block_of(), fresh=changed | {"at": 250})
+    assert np.allclose(worker.result(250)["9/output"], 70, rtol=8 * 2.0**-23, atol=0)
     assert (worker.prove([2])["2/output"] == 30).all(), "the ring is as it was"
     for name, shape in (("short", (1, 3)), ("double", (2, 3))):
         dtype = np.float64 if name == "double" else np.float32
         save_file({"0/arg0": np.full(shape, 7, dtype)}, tmp_path / name)
         changed["entry"] = str(tmp_path / name)
-        assert code_of(worker, "measure", **(MEASURE | {"fresh": changed})) == "bad_request"
+        assert (
+            code_of(worker, "measure", **(MEASURE | {"fresh": changed | {"at": 1}}))
+            == "bad_request"
+        )
 
 
-def test_work_that_is_put_off_until_the_result_is_read_shows_in_the_time_of_keeping_it(
+def test_work_that_is_put_off_until_the_result_is_read_shows_in_the_time_of_copying_it(
     sample, tmp_path
 ):
     worker = sample("""def run(self): pass
@@ -128,15 +132,17 @@ def test_work_that_is_put_off_until_the_result_is_read_shows_in_the_time_of_keep
         time.sleep(0.05)
         return output()""")
     worker.load()
-    answer = worker.ask("measure", **block_of(tmp_path), fresh={"first": 1, "places": PLACES})
-    assert max(answer["wall_ns"]) < 50e6 <= answer["kept_ns"]
+    answer = worker.ask("measure", **block_of(), fresh={"first": 1, "places": PLACES})
+    assert max(answer["wall_ns"]) < 50e6 <= answer["copy_ns"]
 
 
 def test_a_checked_result_that_is_a_view_of_the_input_is_kept_as_it_was(sample, tmp_path):
     worker = sample("def run(self): self.y = self.x")
     worker.load()
-    worker.ask("measure", **block_of(tmp_path), fresh={"first": 1, "places": PLACES, "exchange": 0})
-    assert np.allclose(load_file(tmp_path / "out")["0/output"], 1, rtol=8 * 2.0**-23, atol=0)
+    worker.ask(
+        "measure", **block_of(), fresh={"first": 1, "places": PLACES, "exchange": 0, "at": 250}
+    )
+    assert np.allclose(worker.result(250)["0/output"], 1, rtol=8 * 2.0**-23, atol=0)
 
 
 def test_inputs_without_values_that_can_hold_a_number_stay_as_they_are(sample, tmp_path):
@@ -147,9 +153,8 @@ def test_inputs_without_values_that_can_hold_a_number_stay_as_they_are(sample, t
         worker.ask("inputs", path=str(tmp_path / "ring"))
         answer = worker.ask(
             "measure",
-            **(MEASURE | {"out": str(tmp_path / "out"), "fresh": {"first": 7, "places": [0, 1]}}),
+            **(MEASURE | {"fresh": {"first": 7, "places": [0, 1]}}),
         )
         assert (
-            answer["fresh"]["places"] == 0
-            and (load_file(tmp_path / "out")["0/output"] == value * 10.0).all()
+            answer["fresh"]["places"] == 0 and (worker.result(0)["0/output"] == value * 10.0).all()
         )

@@ -198,7 +198,7 @@ def test_labels_follow_inputs_and_come_before_iterations(sample, bundle):
         ("prove", {"indices": [0], "out": "x"}),
         ("warm_up", {"iterations": 1, "min_ns": 0}),
         ("profile", {"iterations": 1, "indices": [0]}),
-        ("measure", {"iterations": 1, "head": 0, "indices": [0], "check": 0, "out": "x"}),
+        ("measure", {"iterations": 1, "head": 0, "indices": [0]}),
     ):
         assert "no labels" in refused(worker, op, **fields).what, op
     assert worker.ask("set_labels", path=str(bundle / "labels.safetensors"))["count"] == 4

@@ -87,7 +87,7 @@ const std::vector<Operation> operations = {
     {"measure",
      {{"wall_ns", {100, 100}}, {"latency_ns", {90, 90}}, {"cpu_ns", 1}, {"start_ns", 1}, {"runq_ns", 1}},
      [](Session& s) {
-       return done(s.measure({2, 0, 0, {0, 1}}));
+       return done(s.measure({2, 0, {0, 1}}));
      }},
     {"prove", {{"outputs", {"output"}}}, [](Session& s) { return done(s.prove({0})); }},
     {"memory", {{"device_peak_bytes", nullptr}}, [](Session& s) { return done(s.memory()); }},

@@ -238,12 +238,12 @@ TEST_F(Certified, a_run_too_fast_for_the_machine_whose_work_is_done_in_another_c
   EXPECT_THAT(certify().reason, HasSubstr("it is done elsewhere"));
 }
 
-TEST_F(Certified, work_that_is_done_where_it_is_checked_alone_is_mistrusted) {
+TEST_F(Certified, work_that_is_done_where_inputs_change_places_alone_is_mistrusted) {
   make();
-  EXPECT_EQ(line(certify(), "checked iterations take as long")["result"], "not_checked");
+  EXPECT_EQ(line(certify(), "exchanged inputs take as long")["result"], "not_checked");
   const std::vector<std::int64_t> honest{3'000'000, 3'010'000, 3'000'000}, looked_at{5'000'000, 3'000'000, 3'000'000};
   for (int i = 0; i < 20; ++i) evidence.conduct.add_block(honest, 0, 0);
-  EXPECT_EQ(line(certify(), "checked iterations take as long")["result"], "pass");
+  EXPECT_EQ(line(certify(), "exchanged inputs take as long")["result"], "pass");
   for (int i = 0; i < 30; ++i) evidence.conduct.add_block(looked_at, 0, 0);
   EXPECT_EQ(certify().kind, Kind::mistrusted);
   EXPECT_THAT(certify().reason, HasSubstr("they do not do the work"));

@@ -86,14 +86,14 @@ TEST(ClockEvidence, accuses_no_honest_level_for_transfer_large_files_or_a_busy_m
     }
 }
 
-TEST(ClockEvidence, accuses_results_that_are_made_when_they_are_kept) {
+TEST(ClockEvidence, accuses_results_that_are_made_when_they_are_copied) {
   ClockEvidence lazy, honest;
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(lazy.complaint(), "");
-    lazy.add_kept(30 * ns_per_ms, 0.1 * ns_per_ms, 4e3);
-    honest.add_kept(i == 1 ? 400 * ns_per_ms : 0.2 * ns_per_ms, 0.1 * ns_per_ms, 4e3);  // once it waited for a core
+    lazy.add_copies(30 * ns_per_ms, 0.1 * ns_per_ms, 4e3);
+    honest.add_copies(i == 1 ? 400 * ns_per_ms : 0.2 * ns_per_ms, 0.1 * ns_per_ms, 4e3);  // once it waited for a core
   }
-  EXPECT_NE(lazy.complaint().find("to keep a result aside took 30 ms"), std::string::npos) << lazy.complaint();
+  EXPECT_NE(lazy.complaint().find("to copy a result took 30 ms"), std::string::npos) << lazy.complaint();
   EXPECT_EQ(honest.complaint(), "");
 }
 
@@ -101,9 +101,33 @@ TEST(ClockEvidence, says_that_work_is_put_off_where_that_makes_blocks_too_long_a
   ClockEvidence lazy;
   for (int i = 0; i < 3; ++i) {
     lazy.add_block({10, 10 * ns_per_ms, 80 * ns_per_ms}, 2, 4e3);
-    lazy.add_kept(50 * ns_per_ms, 1 * ns_per_ms, 4e3);
+    lazy.add_copies(50 * ns_per_ms, 1 * ns_per_ms, 4e3);
   }
   EXPECT_THAT(lazy.complaint(), HasSubstr("the work is put off"));
+}
+
+// Blocks of 10 iterations and of 3, all with two unrecorded ones; of an iteration of `true_ns` the level tells
+// `told_ns`, and in the unrecorded ones it works `moved_ns` for each of the others.
+ClockEvidence turns_of(int count, double true_ns, double told_ns, double moved_ns = 0) {
+  ClockEvidence evidence;
+  for (int i = 0; i < count; ++i)
+    for (const int n : {3, 10}) {
+      const double waiting = (i % 3) * 20 * ns_per_ms;  // most blocks are disturbed
+      evidence.add_turn({n, n * told_ns, (n + 2) * true_ns + n * moved_ns + 1 * ns_per_ms + waiting}, n == 10);
+    }
+  EXPECT_EQ(evidence.complaint(), "") << "before all are seen";
+  evidence.end_turns();
+  return evidence;
+}
+
+TEST(ClockEvidence, accuses_a_clock_that_is_slow_in_timed_blocks_alone) {
+  EXPECT_THAT(turns_of(8, 1 * ns_per_ms, 0.8 * ns_per_ms).complaint(), HasSubstr("of its timed blocks"));
+  EXPECT_EQ(turns_of(8, 1 * ns_per_ms, 1 * ns_per_ms).complaint(), "");
+  EXPECT_EQ(turns_of(5, 1 * ns_per_ms, 0.1 * ns_per_ms).complaint(), "") << "too few";
+}
+
+TEST(ClockEvidence, accuses_work_that_is_moved_into_iterations_that_are_not_recorded) {
+  EXPECT_NE(turns_of(8, 0.1 * ns_per_ms, 0.1 * ns_per_ms, 0.9 * ns_per_ms).complaint(), "");
 }
 
 TEST(ClockEvidence, accuses_blocks_that_the_told_times_do_not_explain) {

@@ -12,30 +12,30 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t ms = 1'000'000;
 
-// So many blocks of `iterations`, the checked one of which takes `checked_ns` and the others `others_ns`.
-Conduct blocks_of(int count, std::int64_t checked_ns, std::int64_t others_ns, int iterations = 5, double moved = 0) {
+// So many blocks of `iterations`, the marked one of which takes `marked_ns` and the others `others_ns`.
+Conduct blocks_of(int count, std::int64_t marked_ns, std::int64_t others_ns, int iterations = 5, double moved = 0) {
   Conduct conduct;
   for (int block = 0; block < count; ++block) {
     std::vector<std::int64_t> walls(static_cast<std::size_t>(iterations), others_ns);
-    const int check = block % iterations;
-    walls[static_cast<std::size_t>(check)] = checked_ns;
-    conduct.add_block(walls, check, moved);
+    const int at = block % iterations;
+    walls[static_cast<std::size_t>(at)] = marked_ns;
+    conduct.add_block(walls, at, moved);
   }
   return conduct;
 }
 
-TEST(ConductWhileTimed, work_that_is_done_where_it_is_checked_alone_is_seen) {
+TEST(ConductWhileTimed, work_that_is_done_where_an_input_changed_places_alone_is_seen) {
   const auto conduct = blocks_of(40, 5 * ms, 3 * ms);
   EXPECT_THAT(conduct.complaint(), HasSubstr("takes 2 ms longer than the 3 ms of the others"));
-  EXPECT_TRUE(conduct.checks_compared());
+  EXPECT_TRUE(conduct.exchanges_compared());
 }
 
 TEST(ConductWhileTimed, two_iterations_a_block_are_enough_to_compare) {
   EXPECT_NE(blocks_of(40, 5 * ms, 3 * ms, 2).complaint(), "");
-  EXPECT_FALSE(blocks_of(40, 5 * ms, 3 * ms, 1).checks_compared());
+  EXPECT_FALSE(blocks_of(40, 5 * ms, 3 * ms, 1).exchanges_compared());
 }
 
-TEST(ConductWhileTimed, a_checked_iteration_that_finds_cold_caches_accuses_nobody) {
+TEST(ConductWhileTimed, an_exchanged_input_that_finds_cold_caches_accuses_nobody) {
   EXPECT_EQ(blocks_of(40, 130'000, 100'000).complaint(), "");
   EXPECT_EQ(blocks_of(40, 5 * ms, 3 * ms, 5, 4e6).complaint(), "") << "4 MB of inputs changed places before it";
   EXPECT_EQ(blocks_of(40, 40'000, 2'000).complaint(), "") << "a switch costs more than the iteration";
@@ -136,7 +136,7 @@ TEST(ConductWhileTimed, what_was_not_seen_is_not_said) {
   EXPECT_FALSE(conduct.restarts_seen());
   conduct.add_block({}, 0, 0);
   conduct.add_block(std::vector<std::int64_t>{1, 2}, -1, 0);
-  EXPECT_FALSE(conduct.checks_compared());
+  EXPECT_FALSE(conduct.exchanges_compared());
   EXPECT_EQ(conduct.complaint(), "");
 }
 

@@ -46,8 +46,8 @@ FreshInputs::FreshInputs(Ring& ring, std::span<const std::size_t> indices, std::
                          std::span<const std::uint64_t> places)
     : ring_(ring), indices_(indices), first_(first), wanted_(places) {}
 
-void FreshInputs::exchange_at(std::size_t check, Entry& other) {
-  check_ = check;
+void FreshInputs::exchange_at(std::size_t at, Entry& other) {
+  exchange_at_ = at;
   other_ = &other;
 }
 
@@ -81,7 +81,7 @@ void FreshInputs::number(Entry& entry, std::uint64_t value) {
 
 // Entries of a ring have the same shapes.
 void FreshInputs::exchange() {
-  auto& one = ring_[indices_[*check_]];
+  auto& one = ring_[indices_[*exchange_at_]];
   for (std::size_t i = 0; i < one.size(); ++i)
     std::swap_ranges(writable(one[i]), writable(one[i]) + one[i].view.bytes, writable((*other_)[i]));
   exchanged_ = !exchanged_;
@@ -90,7 +90,7 @@ void FreshInputs::exchange() {
 void FreshInputs::put(std::size_t iteration) {
   if (exchanged_) exchange();
   auto& entry = ring_[indices_[iteration]];
-  const bool exchanges = check_ == iteration && other_ != &entry;
+  const bool exchanges = exchange_at_ == iteration && other_ != &entry;
   number(exchanges ? *other_ : entry, first_ + iteration);
   if (exchanges) exchange();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a level from answering a timed iteration with what it kept (docs/protocol.md, measure): each iteration's number
-// stands in the last bits of a few values of its input, so that no input was seen before, and the one that is checked
-// finds the input of another entry in its memory.
+// stands in the last bits of a few values of its input, so that no input was seen before, and one
+// iteration finds the input of another entry in its memory.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ class FreshInputs {
   // was.
   FreshInputs(Ring& ring, std::span<const std::size_t> indices, std::uint64_t first,
               std::span<const std::uint64_t> places);
-  // In iteration `check` the entry holds what `other` does: another entry of the ring, or one of no ring, which
+  // In iteration `at` the entry holds what `other` does: another entry of the ring, or one of no ring, which
   // outlives this. Not in training, where a level keeps labels by itself.
-  void exchange_at(std::size_t check, std::vector<HostTensor>& other);
+  void exchange_at(std::size_t at, std::vector<HostTensor>& other);
   ~FreshInputs();
   FreshInputs(const FreshInputs&) = delete;
   FreshInputs& operator=(const FreshInputs&) = delete;
@@ -50,7 +50,7 @@ class FreshInputs {
   std::uint64_t first_;
   std::span<const std::uint64_t> wanted_;
   std::map<const Entry*, std::vector<Place>> spots_;
-  std::optional<std::size_t> check_;
+  std::optional<std::size_t> exchange_at_;
   Entry* other_ = nullptr;
   bool exchanged_ = false;
 };

@@ -52,11 +52,12 @@ Iteration iterate(Iterated& level, std::span<const HostTensor> inputs, std::vect
 }
 
 Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
-                std::span<const std::size_t> indices, std::optional<std::size_t> check, FreshInputs* fresh) {
+                std::span<const std::size_t> indices, const std::set<std::size_t>& retain, FreshInputs* fresh) {
   Block block;
   block.wall_ns.resize(indices.size());
   block.latency_ns.resize(indices.size());
   std::vector<HostTensor> results;
+  std::int64_t copying_ns = 0;
   for (int i = 0; i < head; ++i) iterate(level, ring[static_cast<std::size_t>(i) % ring.size()], results);
   const auto runq_before = read_runq_ns();
   const auto cpu_before = read_clock(CLOCK_PROCESS_CPUTIME_ID);
@@ -66,16 +67,14 @@ Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& rin
     const Iteration times = iterate(level, ring[indices[i]], results);
     block.wall_ns[i] = times.wall_ns;
     block.latency_ns[i] = times.latency_ns;
-    if (check != i) continue;
-    if (fresh == nullptr) {
-      block.checked.swap(results);  // kept aside without a copy; the next iteration starts with an empty vector
-      continue;
-    }
+    if (!retain.contains(i)) continue;
     // Copied at once: a result may be a view of the input, which changes, or of what is still written to.
     const auto since = now_ns();
-    for (const auto& result : results) block.checked.push_back(copy_of(result.view));
-    block.kept_ns = now_ns() - since;
+    auto& copies = block.retained[i];
+    for (const auto& result : results) copies.push_back(copy_of(result.view));
+    copying_ns += now_ns() - since;
   }
+  if (!retain.empty()) block.copy_ns = copying_ns / static_cast<std::int64_t>(retain.size());
   block.cpu_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before;
   const auto runq_after = read_runq_ns();
   if (runq_before && runq_after) block.runq_ns = *runq_after - *runq_before;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -26,13 +28,14 @@ struct Block {
   std::vector<std::int64_t> wall_ns, latency_ns;
   std::int64_t cpu_ns = 0, start_ns = 0;
   std::optional<std::int64_t> runq_ns;  // wait of the process's main thread in the run queue; nullopt: not readable
-  std::vector<HostTensor> checked;      // results of recorded iteration `check`
-  std::optional<std::int64_t> kept_ns;  // how long copying them took, after the iteration; nullopt: not copied
+  std::map<std::size_t, std::vector<HostTensor>> retained;  // results by recorded iteration
+  std::int64_t copy_ns = 0;  // what copying one of them aside took, after its iteration, on average
 };
 
-// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()). `fresh` changes the
-// ring before each of these, outside of the timed region; nullptr: it stays as it is.
+// `head` iterations unrecorded, then one for every entry of `indices` (each below ring.size()), the results of those
+// in `retain` copied aside. `fresh` changes the ring before each, outside of the timed region; nullptr: it stays as it
+// is.
 Block run_block(Iterated& level, const std::vector<std::vector<HostTensor>>& ring, int head,
-                std::span<const std::size_t> indices, std::optional<std::size_t> check, FreshInputs* fresh);
+                std::span<const std::size_t> indices, const std::set<std::size_t>& retain, FreshInputs* fresh);
 
 }  // namespace strata

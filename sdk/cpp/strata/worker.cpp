@@ -87,7 +87,7 @@ const Worker::Operations& Worker::operations() {
                                 {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
                                 {"memory", &Worker::memory},   {"report", &Worker::report},
                                 {"unload", &Worker::unload},   {"serve", &Worker::serve_clients},
-                                {"bye", &Worker::bye}};
+                                {"result", &Worker::result},   {"bye", &Worker::bye}};
   return table;
 }
 
@@ -350,55 +350,6 @@ json Worker::warm_up(const json& request) {
   return {{"iterations", done}, {"first_ns", *first_ns_}, {"wall_ns", std::move(wall_ns)}};
 }
 
-json Worker::measure(const json& request) {
-  need_inputs();
-  const auto iterations = count_field(request, "iterations", 1);
-  const auto head = request.contains("head") ? count_field(request, "head", 0) : 0;
-  const auto entries = indices_for(request, iterations);
-  if (const auto region = request.value("region", json("end_to_end")); region != "end_to_end")
-    throw Failure("unsupported", fmt::format("region {} is not one of: \"end_to_end\"", region.dump()));
-  std::optional<std::size_t> check;
-  if (request.contains("check") && !request["check"].is_null() && request["check"] != -1) {  // -1 or null: none
-    check = static_cast<std::size_t>(count_field(request, "check", 0));
-    if (*check >= entries.size())
-      throw Failure("bad_request", fmt::format("check {} is not one of the {} iterations", *check, iterations));
-  }
-  const auto out = check ? field<std::string>(request, "out") : std::string();
-  std::vector<std::uint64_t> places;
-  std::vector<HostTensor> unseen;  // outlives fresh, which gives it back what it held
-  std::optional<FreshInputs> fresh;
-  std::size_t checked = check ? entries[*check] : 0;
-  if (const auto fresh_request = request.find("fresh"); fresh_request != request.end()) {
-    places = field<std::vector<std::uint64_t>>(*fresh_request, "places");
-    fresh.emplace(ring_, entries, field<std::uint64_t>(*fresh_request, "first"), places);
-    if (check && fresh_request->contains("exchange")) {
-      if (steps()) throw Failure("bad_request", "inputs of training steps are not exchanged", "leave exchange out");
-      checked = static_cast<std::size_t>(count_field(*fresh_request, "exchange", 0));
-      if (fresh_request->contains("entry"))
-        unseen = read_unseen(*bundle_, field<std::string>(*fresh_request, "entry"), ring_.front());
-      else if (checked >= ring_.size())
-        throw outside_ring("exchange", checked);
-      fresh->exchange_at(*check, unseen.empty() ? ring_[checked] : unseen);
-    }
-  }
-  const Block block = run_block(iterated(), ring_, static_cast<int>(head), entries, check, fresh ? &*fresh : nullptr);
-  note_first(block.wall_ns.front());
-  if (check) {
-    check_results(block.checked);
-    Named named;
-    name_results(named, checked, block.checked);
-    write(out, named);
-  }
-  json result{{"wall_ns", block.wall_ns},
-              {"latency_ns", block.latency_ns},
-              {"cpu_ns", block.cpu_ns},
-              {"start_ns", block.start_ns},
-              {"runq_ns", block.runq_ns ? json(*block.runq_ns) : json()}};
-  if (fresh) result["fresh"] = {{"places", fresh->places()}};
-  if (block.kept_ns) result["kept_ns"] = *block.kept_ns;
-  return result;
-}
-
 json Worker::memory(const json&) {
   const auto peak = level().device_peak_bytes();
   return {{"device_peak_bytes", peak ? json(*peak) : json()}};
@@ -415,6 +366,7 @@ json Worker::unload(const json&) {
   stepper_.reset();
   data_.reset();
   ring_.clear();
+  retained_.clear();
   labelled_ = false;
   level_.reset();
   return json::object();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "strata/bundle.hpp"
+#include "strata/fresh_inputs.hpp"
 #include "strata/level.hpp"
 #include "strata/level_json.hpp"
 #include "strata/training.hpp"
@@ -71,6 +72,8 @@ class Worker {
   json prove(const json&);
   json warm_up(const json&);
   json measure(const json&);
+  json result(const json&);
+  void exchange(const json& request, FreshInputs& fresh, std::vector<HostTensor>& unseen);
   json memory(const json&);
   json serve_clients(const json&);
   json report(const json&);
@@ -129,6 +132,9 @@ class Worker {
   std::unique_ptr<TrainingData> data_;
   bool on_device_ = false;
   Ring ring_;
+  // Of the last measure: whose input each iteration had, and the results that stay.
+  std::vector<std::size_t> timed_;
+  std::map<std::size_t, std::vector<HostTensor>> retained_;
   bool labelled_ = false;                 // every entry of the ring ends with its labels
   std::optional<std::int64_t> first_ns_;  // wall time of the first iteration since load
   std::optional<json> telling_;           // id of the request whose progress may be told

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a level from answering a timed iteration with what it kept (docs/protocol.md, measure):
 each iteration's number stands in the last bits of a few values of its input, so that no input was
-seen before, and the one that is checked finds the input of another entry in its memory. The same as
+seen before, and one iteration finds the input of another entry in its memory. The same as
 sdk/cpp/strata/fresh_inputs.hpp.
 """
 
@@ -21,7 +21,7 @@ class FreshInputs:
     """Of a block. `arrays`: the inputs of each entry of the ring, and of others behind it; `first`:
     the number of the block's first iteration; `places`: drawn by the driver, each taken modulo the
     number of values of the entry's first input of float32 or float64, and on to the next value that
-    is finite and neither zero nor tiny; each holds three bits. In iteration `check` the entry holds
+    is finite and neither zero nor tiny; each holds three bits. In iteration `at` the entry holds
     what entry `other` does (None: what it always does; always in training, where labels stay). A
     context: at its end the ring is as it was.
     """
@@ -32,14 +32,14 @@ class FreshInputs:
         indices: Sequence[int],
         first: int,
         places: Sequence[int],
-        check: int,
+        at: int,
         other: int | None,
     ) -> None:
         entries = list(indices)
         self._exchange_at, self._exchanged = -1, False
-        if other is not None and check >= 0 and other != entries[check]:
-            self._exchange_at, self._pairs = check, list(zip(arrays[entries[check]], arrays[other]))
-            entries[check] = other
+        if other is not None and other != entries[at]:
+            self._exchange_at, self._pairs = at, list(zip(arrays[entries[at]], arrays[other]))
+            entries[at] = other
         spots = {entry: _find(arrays[entry], places) for entry in set(entries)}
         # in use, the fewest of all entries; 0: some entry has none
         self.places = min(

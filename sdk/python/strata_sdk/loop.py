@@ -27,8 +27,8 @@ class Block:
     cpu_ns: int
     runq_ns: int | None
     start_ns: int
-    checked: Any  # what was kept of outputs() in the checked iteration
-    kept_ns: int  # how long that took, after the iteration
+    retained: dict[int, Any]  # by iteration, what `copy` made of outputs()
+    copy_ns: int  # how long that took, after the iteration, on average
 
 
 @contextmanager
@@ -84,16 +84,17 @@ def measure(
     ring: Sequence[Any],
     indices: Sequence[int],
     head: int,
-    check: int,
+    retain: frozenset[int],
     put: Callable[[int], None],
-    keep: Callable[[Any], Any],
+    copy: Callable[[int, Any], Any],
 ) -> Block:
-    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; of
-    recorded iteration `check` (-1: none) what `keep(result)` gives."""
+    """`head` unrecorded iterations, then one a ring index, before each `put(iteration)`; of the
+    recorded iterations in `retain` what `copy(iteration, result)` gives."""
     count = len(indices)
     entries = [ring[i] for i in indices]
     wall_ns, latency_ns = [0] * count, [0] * count
-    checked, kept_ns = None, 0
+    retained: dict[int, Any] = {}
+    copying_ns = 0
     set_input, run, wait, outputs, now = (
         level.set_input,
         level.run,
@@ -120,14 +121,15 @@ def measure(
             t3 = now()
             wall_ns[i] = t3 - t0
             latency_ns[i] = t2 - t1
-            if i == check:
-                checked = keep(result)
-                kept_ns = now() - t3
+            if i in retain:
+                retained[i] = copy(i, result)
+                copying_ns += now() - t3
             del result  # the caller frees it here: not the level's time
         cpu = time.process_time_ns() - cpu
         runq_after = run_queue_ns()
     waited = runq_after - runq if runq is not None and runq_after is not None else None
-    return Block(wall_ns, latency_ns, cpu, waited, start, checked, kept_ns)
+    copy_ns = copying_ns // max(1, len(retain))
+    return Block(wall_ns, latency_ns, cpu, waited, start, retained, copy_ns)
 
 
 def run_queue_ns() -> int | None:

@@ -70,6 +70,7 @@ class Worker:
         self.training: training.Training | None = None  # in a case of mode train
         self.arrays: list[tuple[Any, ...]] = []
         self.ring: list[Any] = []
+        self.retained: dict[int, Any] = {}  # results of the last block, by iteration
         self.first_ns: int | None = None
         try:
             self.about = json.loads((folder / "level.json").read_text(encoding="utf-8"))
@@ -367,6 +368,7 @@ class Worker:
         if self.level is not None:
             self.level.unload()
         self.level, self.training, self.arrays, self.ring, self.first_ns = None, None, [], [], None
+        self.retained = {}
         gc.unfreeze()
         gc.collect()
         return {}
@@ -466,6 +468,7 @@ _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "prove": Worker.prove,
     "warm_up": Worker.warm_up,
     "measure": measuring.measure,
+    "result": measuring.result,
     "memory": Worker.memory,
     "report": Worker.report,
     "unload": Worker.unload,
