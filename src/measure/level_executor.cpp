@@ -9,7 +9,9 @@
 
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
+#include "core/bundle_info.hpp"
 #include "measure/train.hpp"
+#include "measure/train_steps.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::measure {
@@ -85,7 +87,7 @@ std::optional<Failure> LevelExecutor::bring_up(int restart) {
     if (auto why = prove_again(**session, restart)) return why;
   session_ = std::move(*session);
   began_ = true;
-  told_ns_ = 0;
+  if (judge_.training) replay_.emplace(participant_.iteration_ns);
   unseen_ = judge_.outputs ? judge_.outputs->unseen() : std::vector<int>();
   return std::nullopt;
 }
@@ -194,10 +196,17 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   }
   const auto timed = session_->last_timed();
   std::optional<Try<Session::Answer>> checked;
-  if (!plan.retain.empty()) checked = session_->result(iteration_to_check(plan, turn.random));
-  pause();  // before its output is judged
+  const int iteration = plan.retain.empty() ? 0 : iteration_to_check(plan, turn.random);
+  if (!plan.retain.empty()) checked = session_->result(iteration);
   if (meter_) meter_->turn_ended(plan.head + plan.iterations);
-  told_ns_ += timed.reported_ns;
+  if (replay_ && checked && *checked) {
+    const auto& [input, output] = **checked;
+    if (const auto why = note_steps(plan, iteration, loss_in(output, input), turn.random)) {
+      if (!interrupted()) participant_.drop(*why);
+      return run::Came::failure;
+    }
+  }
+  pause();  // before its output is judged
   note_clock(timed, plan);
   block->restart = turn.restart;
   block->round = turn.round;
@@ -264,7 +273,25 @@ std::optional<Failure> LevelExecutor::begin_again() {
   meter_.reset();  // what loading takes is no iteration's
   if (auto done = start_training(*session_, *judge_.training); !done) return done.error();
   began_ = true;
-  told_ns_ = 0;
+  replay_.emplace(participant_.iteration_ns);
+  return std::nullopt;
+}
+
+// The unrecorded steps of a block are steps, too. Reading a state is no part of a turn.
+std::optional<Failure> LevelExecutor::note_steps(const BlockPlan& plan, int checked, double loss,
+                                                 stats::Random& random) {
+  const int ring = participant_.job.bundle->info.value("ring", 1);
+  std::vector<int> indices;
+  for (int i = 0; i < plan.head; ++i) indices.push_back(i % ring);
+  indices.insert(indices.end(), plan.indices.begin(), plan.indices.end());
+  replay_->add_turn(indices, session_->last_timed().reported_ns, static_cast<std::size_t>(plan.head + checked), loss);
+  if (core::is_light(judge_.training->bundle()) || !replay_->wants_state(random)) return std::nullopt;
+  const auto pid = session_->process().pid();
+  const auto from = probe::process_usage(pid);
+  const auto done = replay_->read_state(*session_, random);
+  const auto until = probe::process_usage(pid);
+  if (meter_ && from && until) meter_->leave_out(*from, *until);
+  if (!done) return done.error();
   return std::nullopt;
 }
 
@@ -283,8 +310,10 @@ Result<void> LevelExecutor::finish(int restart, stats::Random& random) {
   note_meter(restart);
   if (participant_.job.level.harness) return {};
   if (!behaves(restart) || !judge_.training) return {};
-  auto checked = check_last_step(participant_, *session_, *judge_.training, random, told_ns_);
-  if (checked && behaves(restart)) checked = profile_phases(participant_, *session_, *judge_.training);
+  auto checked = check_last_step(participant_, *session_, *judge_.training, random, *replay_);
+  if (checked && !behaves(restart)) return {};
+  if (checked && !interrupted()) checked = repeat_timed_steps(participant_, *session_, *judge_.training, *replay_);
+  if (checked && !interrupted()) checked = profile_phases(participant_, *session_, *judge_.training);
   if (!checked && !interrupted()) participant_.drop(checked.error());
   return {};
 }

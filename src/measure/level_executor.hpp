@@ -5,6 +5,7 @@
 #pragma once
 
 #include "measure/participant.hpp"
+#include "measure/replay.hpp"
 #include "measure/restart_meter.hpp"
 #include "measure/warm_processes.hpp"
 #include "run/executor.hpp"
@@ -46,6 +47,7 @@ class LevelExecutor : public run::Executor {
   void retain_results(BlockPlan& plan, stats::Random& random) const;
   static int iteration_to_check(const BlockPlan& plan, stats::Random& random);
   std::optional<Failure> begin_again();
+  std::optional<Failure> note_steps(const BlockPlan& plan, int checked, double loss, stats::Random& random);
   void note_meter(int restart);
   bool behaves(int restart);  // else its row says why not
   void note_clock(const proof::Timed& timed, const BlockPlan& plan);
@@ -59,7 +61,7 @@ class LevelExecutor : public run::Executor {
   WarmProcesses* warm_;
   std::unique_ptr<Session> session_;
   proof::ClockEvidence clock_;
-  double told_ns_ = 0;                 // of the iterations of its blocks, by the level
+  std::optional<Replay> replay_;       // in mode train
   std::vector<int> unseen_;            // inputs that this process has not been shown
   std::optional<RestartMeter> meter_;  // of the first instance, in a restart that goes its plain way
   bool began_ = true;                  // in mode train: no block yet since the case's weights were loaded

@@ -32,6 +32,10 @@ void RestartMeter::turn_ended(int iterations) {
   }
 }
 
+void RestartMeter::leave_out(const probe::Usage& from, const probe::Usage& until) {
+  if (before_) before_ = until - (from - *before_);
+}
+
 std::optional<RestartMeter::Work> RestartMeter::work() const {
   const auto after = probe::process_usage(pid_);
   if (!before_ || !after || iterations_ == 0) return std::nullopt;

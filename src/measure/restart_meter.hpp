@@ -23,6 +23,9 @@ class RestartMeter {
   // `iterations`: that the turn made, those that are not recorded included.
   void turn_ended(int iterations);
 
+  // What the process used between two looks at it does not count: it was no turn.
+  void leave_out(const probe::Usage& from, const probe::Usage& until);
+
   // Processor time since it was made, and the time of the turns; nullopt: there was no turn, or it cannot be read, or
   // is more than this machine has.
   struct Work {

@@ -23,12 +23,6 @@ constexpr int kRepeats = 8;  // of a level that is not deterministic (docs/metho
 constexpr int kDropoutSteps = 64;
 constexpr double kTinyMomentum = 0x1p-40;  // so that a buffer is kept, and is the last gradient
 
-// The loss of an input in what a level gave; NaN: it is not there.
-double loss_in(const SafeTensors& outputs, int index) {
-  const TensorView* loss = outputs.find(fmt::format("{}/loss", index));
-  return loss && loss->elements() == 1 ? value_at(*loss, 0) : std::nan("");
-}
-
 // The variance of the steps' gradients, summed over the elements of each parameter.
 class Scatter {
  public:
@@ -220,7 +214,7 @@ std::vector<std::string> gradients_of(const std::vector<std::string>& parameters
 // The check of the last step; nullopt: its loss is not finite.
 Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Session& session,
                                                    const TrainReference& reference, int index,
-                                                   const std::vector<std::string>& parameters, double told_ns) {
+                                                   const std::vector<std::string>& parameters, const Replay* replay) {
   auto before = STRATA_TRY(session.state());  // the first request after the blocks, so that work put off shows in it
   const double first_ns = session.state_ns();
   // Masks cannot be drawn twice alike, so the steps that are compared go without.
@@ -234,8 +228,11 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
   const auto timed_loss = STRATA_TRY(session.result(0)).output;
   if (!std::isfinite(loss_in(timed_loss, index))) return std::nullopt;
   auto after = STRATA_TRY(session.state(names_of(before.tensors, parameters)));
-  if (told_ns > 0 && !core::is_light(reference.bundle()))  // which reads a part of it the second time
-    participant.evidence.conduct.add_state(first_ns, session.state_ns(), told_ns);
+  if (replay != nullptr && !core::is_light(reference.bundle())) {  // which reads a part of it the second time
+    auto reads = replay->reads();
+    reads.push_back({first_ns, replay->told_since_ns()});
+    participant.evidence.conduct.add_states(reads, session.state_ns());
+  }
   const OwnState weights(session, weights_in(before.tensors));
   if (weights.error()) return tl::unexpected(*weights.error());
   std::vector<SafeTensors> gradients;
@@ -269,19 +266,26 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
 }  // namespace
 
 Try<void> check_last_step(Participant& participant, Session& session, const TrainReference& reference,
-                          stats::Random& random, double told_ns) {
+                          stats::Random& random, const Replay& replay) {
   const auto parameters = judged_parameters(reference, random);
   const int index = static_cast<int>(random.below(static_cast<std::uint64_t>(std::max(1, reference.ring()))));
-  auto step = last_step(participant, session, reference, index, parameters, told_ns);
+  auto step = last_step(participant, session, reference, index, parameters, &replay);
   if (step && !*step) {  // the training diverged after the last block that was looked at
     ++participant.training.begun_again;
     STRATA_TRY(start_training(session, reference));
-    step = last_step(participant, session, reference, index, parameters, 0);
+    step = last_step(participant, session, reference, index, parameters, nullptr);
   }
   if (!step) return tl::unexpected(step.error());
   const auto update = *step ? **step : proof::UpdateVerdict{diverged(index)};
   participant.training.add_update(update);
   if (!update.verdict.equal_work()) return tl::unexpected(unequal(update.verdict, "a step after timing"));
+  return {};
+}
+
+Try<void> repeat_timed_steps(Participant& participant, Session& session, const TrainReference& reference,
+                             const Replay& replay) {
+  STRATA_TRY(replay.judge(session, reference, participant.evidence.own_spread, participant.training));
+  if (const auto& wrong = participant.training.replay_failure) return tl::unexpected(unequal(*wrong, "while timing"));
   return {};
 }
 

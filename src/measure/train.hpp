@@ -4,6 +4,7 @@
 #pragma once
 
 #include "measure/participant.hpp"
+#include "measure/replay.hpp"
 
 namespace strata::measure {
 
@@ -20,11 +21,14 @@ Try<void> start_training(Session& session, const proof::TrainReference& referenc
 
 // After the last timed block, with nothing loaded again: one more timed iteration on a drawn input between two states,
 // and the gradient at the first. A light proof judges a drawn quarter of the parameters, at least eight, others in each
-// restart. A training that has diverged begins again first. `told_ns`: of the blocks' iterations, by the level; how
-// long it takes to read the state after them becomes a part of its conduct. Failure: it is not the optimiser's step, or
-// the worker's.
+// restart. A training that has diverged begins again first. How long it takes to read states becomes a part of its
+// conduct. Failure: it is not the optimiser's step, or the worker's.
 Try<void> check_last_step(Participant& participant, Session& session, const proof::TrainReference& reference,
-                          stats::Random& random, double told_ns);
+                          stats::Random& random, const Replay& replay);
+
+// Some of the timed steps again. Failure: they lead elsewhere, or the worker's.
+Try<void> repeat_timed_steps(Participant& participant, Session& session, const proof::TrainReference& reference,
+                             const Replay& replay);
 
 // Times of each phase, by themselves; added to participant.phases. What the level refuses leaves the phases empty.
 // Failure: its answer breaks the protocol, or its process ended.

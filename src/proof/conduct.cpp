@@ -65,12 +65,21 @@ void Conduct::add_iterations(double cpu_ns, double wall_ns, int iterations, doub
   reported_besides_ns_ += kBesidesBlockNs + kBesidesIterationNs * iterations + moved_bytes / kMovedBytesPerNs;
 }
 
-void Conduct::add_state(double first_ns, double again_ns, double told_ns) {
-  const double late = first_ns - (kStateTimes * again_ns + kStateNs + kStateToldShare * told_ns);
+void Conduct::add_states(std::span<const StateRead> reads, double again_ns) {
+  if (reads.empty()) return;
+  StateRead all;
+  std::optional<double> least;
+  for (const auto& read : reads) {
+    all.ns += read.ns;
+    all.told_ns += read.told_ns;
+    const double late = read.ns - (kStateTimes * again_ns + kStateToldShare * read.told_ns);
+    least = std::min(least.value_or(late), late);
+  }
+  const double late = *least * static_cast<double>(reads.size()) - kStateNs;
   if (least_late_ns_ && *least_late_ns_ <= late) return;
   least_late_ns_ = late;
-  late_of_ns_ = first_ns;
-  late_told_ns_ = told_ns;
+  late_of_ns_ = all.ns;
+  late_told_ns_ = all.told_ns;
 }
 
 bool Conduct::exchanges_compared() const {

@@ -11,6 +11,11 @@
 
 namespace strata::proof {
 
+// A state that was read after iterations of which the level told `told_ns`.
+struct StateRead {
+  double ns = 0, told_ns = 0;
+};
+
 class Conduct {
  public:
   // A block in whose iteration `at` the input changed places, `moved_bytes` of it: what else lay in the
@@ -28,9 +33,9 @@ class Conduct {
   // their times. What is done to inputs between them is in the former alone.
   void add_iterations(double cpu_ns, double wall_ns, int iterations, double moved_bytes, int threads);
 
-  // In mode train: how long it took to read the state after a restart's blocks, of whose iterations the level told
-  // `told_ns`, and again after one step more. Work that is put off until somebody looks is made in the former.
-  void add_state(double first_ns, double again_ns, double told_ns);
+  // In mode train, of a restart: how long each reading of the state took, and once more after a single step. Work that
+  // is put off until somebody looks is made in the former. What holds up one of them accuses nobody.
+  void add_states(std::span<const StateRead> reads, double again_ns);
 
   bool exchanges_compared() const;  // enough blocks of two iterations or more
   double exchanged_ns() const;      // median over those blocks: what that iteration takes beyond the others

@@ -127,6 +127,27 @@ void add_update(Lines& lines, const TrainEvidence& training) {
   }
 }
 
+void add_replays(Lines& lines, const TrainEvidence& training) {
+  Line line{.check = "timed steps, made again one at a time",
+            .how = "observed",
+            .result = "not_checked",
+            .value = "",
+            .bound = "",
+            .detail = training.rough_replays > 0 ? "rounding carries too far over so few steps"
+                                                 : "no two states were read that lie so few steps apart"};
+  if (training.replayed_steps > 0) {
+    line.result = "pass";
+    line.value = fmt::format("{} steps", training.replayed_steps);
+    line.detail = fmt::format("drawn from {:.2g}% of the timed steps, which the level could not foresee",
+                              100.0 * static_cast<double>(training.comparable_steps) /
+                                  static_cast<double>(std::max<std::int64_t>(1, training.timed_steps)));
+  }
+  if (!training.replay_failure) return lines.add(line);
+  line.detail = training.replay_failure->reason;
+  lines.fail(line, training.replay_failure->kind, training.replay_failure->reason,
+             training.replay_failure->reason_short);
+}
+
 // Of both passes, where there are two.
 void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence* strict) {
   const int checked = training.counts_checked + (strict ? strict->counts_checked : 0);
@@ -296,6 +317,7 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_ring(lines, reference, training, mode);
   add_rules(lines, reference, structure);
   add_update(lines, training);
+  if (!core::is_light(reference.bundle())) add_replays(lines, training);
   add_counts(lines, training, strict ? &strict->training : nullptr);
   add_losses(lines, evidence, training);
   add_dropout(lines, reference, training, mode);

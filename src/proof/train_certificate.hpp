@@ -26,7 +26,11 @@ struct TrainEvidence {
   double rate_error = 0;     // relative standard error of the learning rate seen, the worst of the restarts
   int counts_checked = 0;    // answers of `state` whose step and learning rate were those that are due
   std::string counts_wrong;  // the first that was not
-  int begun_again = 0;       // times that the training had diverged while it was timed
+  // Timed steps that were made again, of those between two states so near that they could be, of all.
+  std::int64_t replayed_steps = 0, comparable_steps = 0, timed_steps = 0;
+  int rough_replays = 0;                        // over which rounding carried too far to judge
+  std::optional<OutputVerdict> replay_failure;  // the first
+  int begun_again = 0;                          // times that the training had diverged while it was timed
 
   void add_update(const UpdateVerdict& update);
 };

@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
-#include <deque>
 
-#include "stats/schedule.hpp"
+#include "measure/train_steps.hpp"
 
 namespace strata::training {
 namespace fs = std::filesystem;
@@ -15,28 +13,6 @@ using measure::Failure;
 using measure::TrainState;
 using proof::OutputVerdict;
 namespace {
-
-// Every weight moved up or down by about a unit in the last place; momentum as it is.
-Result<void> write_moved(const fs::path& path, const SafeTensors& state) {
-  stats::Random random(1);
-  std::deque<std::vector<float>> held;
-  std::vector<std::pair<std::string, TensorView>> tensors;
-  for (const auto& name : state.names()) {
-    const TensorView& tensor = *state.find(name);
-    if (!name.starts_with("weight:") || tensor.dtype != "F32") {
-      tensors.emplace_back(name, tensor);
-      continue;
-    }
-    auto& values = held.emplace_back(static_cast<std::size_t>(tensor.elements()));
-    std::memcpy(values.data(), tensor.data, tensor.bytes);
-    for (float& value : values) value *= random.below(2) == 0 ? 1 + 0x1p-23F : 1 - 0x1p-23F;
-    tensors.emplace_back(name, TensorView{.dtype = "F32",
-                                          .shape = tensor.shape,
-                                          .data = reinterpret_cast<const std::byte*>(values.data()),
-                                          .bytes = tensor.bytes});
-  }
-  return write_safetensors(path, tensors);
-}
 
 Failure broken(const Error& error) {
   return {.state = State::failed, .what = error.what, .hint = error.hint};
@@ -75,16 +51,17 @@ Try<std::optional<OutputVerdict>> Referee::check_step(Learner& learner, const fs
   if (!std::isfinite(answer.losses.front())) return std::nullopt;
   const auto eager = STRATA_TRY(step_from(*before.file, before.step, order, step));
   const auto path = session_->new_file();
-  if (auto written = write_moved(path, before.tensors); !written) return tl::unexpected(broken(written.error()));
+  if (auto written = measure::write_moved(path, before.tensors); !written)
+    return tl::unexpected(broken(written.error()));
   const auto moved_start = SafeTensors::open(path);
   const auto moved = step_from(path, before.step, order, step);
   std::error_code ignored;
   fs::remove(path, ignored);
   if (!moved_start) return tl::unexpected(broken(moved_start.error()));
   if (!moved) return tl::unexpected(moved.error());
-  return proof::check_late_step(reference_, {&before.tensors, &after.tensors, answer.losses.front()},
-                                {&before.tensors, &eager.after.tensors, eager.loss},
-                                {&*moved_start, &moved->after.tensors, moved->loss},
+  return proof::check_late_step(reference_, {&before.tensors, &after.tensors, {answer.losses.front()}},
+                                {&before.tensors, &eager.after.tensors, {eager.loss}},
+                                {&*moved_start, &moved->after.tensors, {moved->loss}},
                                 learner.participant().evidence.own_spread, before.step);
 }
 

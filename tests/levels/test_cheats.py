@@ -155,17 +155,26 @@ def test_references_that_are_shown_serve_a_cheat_and_the_certificate_says_that_t
     assert line["result"] == "not_checked" and "STRATA_SHOW_REFERENCES is set" in line["detail"]
 
 
-def test_steps_that_are_made_when_the_state_is_read_are_mistrusted(tmp_path):
+TRAINING_CHEATS = ["@later", "@timed_frozen", "@timed_half"]
+
+
+def test_timed_steps_that_are_put_off_or_less_than_the_proven_ones_are_refused(tmp_path):
     result = compare_all(
         tmp_path,
         MODEL,
-        *("--mode", "train", "--threads", "1", "--restarts", "1", "--budget", "3s"),
-        *("--levels", "cheat_train,cheat_train@later"),
+        *("--mode", "train", "--threads", "1", "--restarts", "1", "--budget", "8s"),
+        *("--levels", ",".join(f"cheat_train{each}" for each in ("", *TRAINING_CHEATS))),
         levels=LEVELS,
     )
     rows = {row["variant"]: row for row in result["cases"][0]["rows"]}
     honest, later = rows["default"], rows["later"]
     assert honest["state"] == "measured", honest["reason"]
+    again = lines_of(honest)["timed steps, made again one at a time"]
+    assert again["result"] == "pass", again
+    for cheat in ("timed_frozen", "timed_half"):
+        row = rows[cheat]
+        assert row["state"] == "unequal" and row["end_to_end_ms"] is None, row["state"]
+        assert "timed steps led elsewhere" in row["reason"], row["reason"]
     assert lines_of(honest)["nothing is put off until the state is read"]["result"] == "pass"
     assert later["state"] == "mistrusted" and later["end_to_end_ms"] is None, later["state"]
     assert "the work is put off" in later["reason"], later["reason"]

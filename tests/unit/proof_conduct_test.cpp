@@ -79,17 +79,26 @@ TEST(ConductWhileTimed, one_unseen_input_that_took_no_longer_clears_those_that_d
 TEST(ConductWhileTimed, steps_that_are_made_when_the_state_is_read_are_seen) {
   Conduct conduct;
   EXPECT_FALSE(conduct.states_read());
-  conduct.add_state(900.0 * ms, 20.0 * ms, 1000.0 * ms);
+  conduct.add_states(std::vector<StateRead>{{900.0 * ms, 1000.0 * ms}}, 20.0 * ms);
   EXPECT_THAT(conduct.complaint(), HasSubstr("of which it told 1e+03 ms, took 900 ms: the work is put off"));
-  conduct.add_state(45.0 * ms, 20.0 * ms, 1000.0 * ms);
+  conduct.add_states(std::vector<StateRead>{{45.0 * ms, 1000.0 * ms}}, 20.0 * ms);
   EXPECT_EQ(conduct.complaint(), "") << "one restart in which nothing was put off clears the other";
 }
 
 TEST(ConductWhileTimed, a_state_that_takes_long_to_read_each_time_accuses_nobody) {
   Conduct conduct;
-  conduct.add_state(900.0 * ms, 500.0 * ms, 100.0 * ms);
-  conduct.add_state(90.0 * ms, 20.0 * ms, 50.0 * ms);
+  conduct.add_states(std::vector<StateRead>{{900.0 * ms, 100.0 * ms}}, 500.0 * ms);
+  conduct.add_states(std::vector<StateRead>{{90.0 * ms, 50.0 * ms}}, 20.0 * ms);
   EXPECT_EQ(conduct.complaint(), "");
+}
+
+TEST(ConductWhileTimed, a_state_that_is_read_often_is_late_each_time_or_not_at_all) {
+  Conduct late, held_up;
+  const StateRead put_off{80.0 * ms, 60.0 * ms}, prompt{21.0 * ms, 60.0 * ms};
+  late.add_states(std::vector<StateRead>(5, put_off), 20.0 * ms);
+  EXPECT_THAT(late.complaint(), HasSubstr("of which it told 300 ms, took 400 ms"));
+  held_up.add_states(std::vector<StateRead>{put_off, put_off, prompt, put_off, put_off}, 20.0 * ms);
+  EXPECT_EQ(held_up.complaint(), "");
 }
 
 TEST(ConductWhileTimed, a_second_thread_of_a_case_of_one_is_seen) {
