@@ -112,10 +112,11 @@ class Session {
   Try<std::vector<std::int64_t>> warm_up(int iterations, std::chrono::nanoseconds at_least);
   // `mistrusted`: times that cannot be by the driver's own clock.
   Try<store::Block> measure(const BlockPlan& plan);
-  const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
-  double last_bytes() const;                                 // of the file that it wrote
-  double kept_ns() const { return kept_ns_; }                // how long keeping it aside took, as the level says
-  int checked_index() const { return checked_; }             // of the ring: whose output that is
+  // The last measure(), train_steps() or evaluate() as both saw it; of the latter, what was waited for batches is told.
+  const proof::Timed& last_timed() const { return timed_; }
+  double last_bytes() const;                      // of the file that it wrote
+  double kept_ns() const { return kept_ns_; }     // how long keeping it aside took, as the level says
+  int checked_index() const { return checked_; }  // of the ring: whose output that is
   // Whether the level says that each of its iterations had an input of its own (docs/protocol.md, `fresh`).
   bool had_new_inputs() const { return new_inputs_; }
   Try<SafeTensors> checked_output() const;  // the output kept aside by the last measure(); once, since its file goes
@@ -164,6 +165,7 @@ class Session {
   static Try<std::unique_ptr<Session>> start(const Job& job, const std::vector<int>& cpus);
   void name_out();
   double waited_for_core_ns() const;  // by the worker and by this thread, so far
+  void note_timed(std::size_t iterations, double reported_ns, double queued_before_ns);  // of the last request
   Try<SafeTensors> take_output(std::string_view op) const;
   Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
