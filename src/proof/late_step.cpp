@@ -67,22 +67,41 @@ std::string described(const std::string& name) {
   return name.starts_with("weight:") ? own : name.substr(0, name.find(':')) + " of " + own;
 }
 
-// nullopt: the loss is eager's.
+// nullopt: the losses are eager's. What is allowed does not shrink from a step to the next.
 std::optional<OutputVerdict> other_loss(const TrainReference& reference, const LateStep& level, const LateStep& eager,
                                         const LateStep& moved, double spread) {
-  const double allowed_loss = kTimesNoise * std::max(std::abs(moved.loss - eager.loss),
-                                                     reference.envelope("timed", "loss") * std::abs(eager.loss)) +
-                              (1e-6 + 4 * spread) * std::abs(eager.loss) + 1e-7;
-  const double loss_off = std::abs(level.loss - eager.loss);
-  if (loss_off <= allowed_loss) return std::nullopt;
-  auto verdict = not_equal(
-      fmt::format("its loss is {:.7g}, eager's {:.7g} from the same weights on the same batch", level.loss, eager.loss),
-      "another loss on the same batch", "loss");
-  verdict.worst_ratio = loss_off / allowed_loss;
-  return verdict;
+  double noise = 0;
+  for (std::size_t i = 0; i < eager.losses.size() && i < moved.losses.size() && i < level.losses.size(); ++i) {
+    const double own = level.losses[i], loss = eager.losses[i];
+    noise = std::max(noise, std::abs(moved.losses[i] - loss));
+    const double allowed = kTimesNoise * std::max(noise, reference.envelope("timed", "loss") * std::abs(loss)) +
+                           (1e-6 + 4 * spread) * std::abs(loss) + 1e-7;
+    const double off = std::abs(own - loss);
+    if (off <= allowed) continue;
+    auto verdict = not_equal(fmt::format("its loss is {:.7g}, eager's {:.7g} from the same weights on the same {}", own,
+                                         loss, i == 0 ? "batch" : "batches"),
+                             "another loss on the same batch", "loss");
+    verdict.worst_ratio = off / allowed;
+    return verdict;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
+
+double moved_share(const LateStep& eager, const LateStep& moved) {
+  double off = 0, size = 0;
+  for (const auto& name : eager.after->names()) {
+    if (!name.starts_with("weight:")) continue;
+    const auto de = change(eager, name, nullptr), dm = change(moved, name, eager.after->find(name));
+    if (!de || !dm) return infinity;
+    for (std::size_t i = 0; i < de->size(); ++i) {
+      off += ((*dm)[i] - (*de)[i]) * ((*dm)[i] - (*de)[i]);
+      size += (*de)[i] * (*de)[i];
+    }
+  }
+  return size > 0 ? std::sqrt(off / size) : 0;
+}
 
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
                               const LateStep& moved, double spread, std::int64_t done) {
@@ -137,9 +156,10 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
     return weights;
   }
   auto verdict = not_equal(
-      fmt::format("{} of {} tensors move otherwise than eager's from the same state on the same batch, most of all {} "
+      fmt::format("{} of {} tensors move otherwise than eager's from the same state on the same {}, most of all {} "
                   "({:.3g} times what rounding allows)",
-                  wrong, names.size(), described(worst), out.worst_ratio),
+                  wrong, names.size(), level.losses.size() > 1 ? "batches" : "batch", described(worst),
+                  out.worst_ratio),
       "a step leads elsewhere", worst);
   verdict.worst_ratio = out.worst_ratio;
   return verdict;

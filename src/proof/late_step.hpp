@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step in the middle of a training: a level's against eager's, both from the level's own state, on the same batch. No
-// trajectory is compared, only where one step leads.
+// A few steps in the middle of a training: a level's against eager's, both from the level's own state, on the same
+// batches. No trajectory is compared, only where so few steps lead that rounding does not show.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,25 @@
 
 namespace strata::proof {
 
-// What one step is: the state before it (as `state` writes it), after it, and its loss.
+// What steps are: the state before them (as `state` writes it), after them, and the loss of each.
 struct LateStep {
   const SafeTensors* before;
   const SafeTensors* after;
-  double loss;
+  std::vector<double> losses;
 };
+
+// How far rounding carries over these steps: || dm - de || / || de || over all weights. `moved`: as below.
+double moved_share(const LateStep& eager, const LateStep& moved);
 
 // `eager`: from the level's state. `moved`: eager again, with every weight before it moved by a unit in the last place,
 // which shows how far rounding carries here. Of every weight, momentum buffer, statistic and count the change over the
-// step is compared: || dl - de || <= 16 max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8
+// steps is compared: || dl - de || <= 16 max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8
 // 2^-24 || w
 // ||, with E0 the envelope of its gradient or statistic on the timed weights and R the root mean square of all changes
-// of its kind; the loss likewise, with 1e-6 of it for rounding. Adam divides by the root of its mean of squares, which
+// of its kind; each loss likewise, with 1e-6 of it for rounding. Adam divides by the root of its mean of squares, which
 // blows up the rounding of gradients that are nearly zero: of it the two buffers are compared with eager's so (that of
-// squares within 4 times as much), and parameters must have moved by these as the step after `done` others moves them.
+// squares within 4 times as much), and parameters must have moved by these as the step after `done` others moves them,
+// so that of Adam there is one step alone.
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
                               const LateStep& moved, double spread, std::int64_t done);
 
