@@ -128,11 +128,12 @@ void add_row(store::Case& run_case, store::Row row, const Shard& shard) {
   auto others = outside::field(own->info, kOtherRows).is_array() ? own->info[kOtherRows] : Json::array();
   others.push_back(row.row_id);
   own->info[kOtherRows] = std::move(others);
-  const auto proven = [](const store::Row& of) {
-    return lookup::number(of.proof, "in_the_middle.steps_and_scores").value_or(0);
-  };
-  if (own->proof.is_object() && own->proof.contains("in_the_middle"))
-    own->proof["in_the_middle"]["steps_and_scores"] = static_cast<std::int64_t>(proven(*own) + proven(row));
+  for (const char* count : {"steps_and_scores", "steps", "steps_in_windows", "windows_too_rough"}) {
+    const auto key = fmt::format("in_the_middle.{}", count);
+    if (const auto before = lookup::number(own->proof, key))
+      own->proof["in_the_middle"][count] =
+          static_cast<std::int64_t>(*before + lookup::number(row.proof, key).value_or(0));
+  }
   if (row.judged && row.state != "measured" && (!own->judged || own->state == "measured")) {
     own->state = row.state;
     own->reason = fmt::format("shard {}: {}", shard.text(), row.reason);

@@ -17,7 +17,6 @@ constexpr double kReplayNs = 0.33e9;
 constexpr double kFewestSteps = 2, kMostSteps = 64;
 constexpr int kReadOneIn = 4;
 constexpr double kReadShare = 0.1;  // of the told times
-constexpr double kRough = 1e-2;     // of the update: how far rounding may carry
 
 struct Steps {
   TrainState after;
@@ -102,7 +101,7 @@ Try<void> Replay::judge(Session& session, const proof::TrainReference& reference
   const auto& moved = *moved_steps;
   const proof::LateStep of_again{&*before, &again.after.tensors, again.losses},
       of_moved{&*moved_start, &moved.after.tensors, moved.losses};
-  if (!(proof::moved_share(of_again, of_moved) <= kRough)) {
+  if (!(proof::moved_share(of_again, of_moved) <= proof::rough_share)) {
     ++evidence.rough_replays;
     return {};
   }

@@ -279,6 +279,12 @@ double Session::waited_for_core_ns() const {
   return waited_ns_of(std::to_string(worker_->pid())) + waited_ns_of("thread-self");
 }
 
+void Session::note_timed(std::size_t iterations, double reported_ns, double queued_before_ns) {
+  const auto waited_ns = static_cast<double>(waited_ns_);
+  const double queuing = std::clamp(waited_for_core_ns() - queued_before_ns, 0.0, waited_ns);
+  timed_ = {static_cast<int>(iterations), reported_ns, waited_ns - queuing, queuing};
+}
+
 Try<store::Block> Session::measure(const BlockPlan& plan) {
   const double queued = waited_for_core_ns();
   Json request = {{"iterations", plan.iterations},
@@ -312,8 +318,7 @@ Try<store::Block> Session::measure(const BlockPlan& plan) {
   steps_ += plan.head + plan.iterations;
   const double reported_ns = std::accumulate(block.wall_ns.begin(), block.wall_ns.end(), 0.0);
   const auto waited_ns = static_cast<double>(waited_ns_);
-  const double queuing = std::clamp(waited_for_core_ns() - queued, 0.0, waited_ns);
-  timed_ = {plan.iterations, reported_ns, waited_ns - queuing, queuing};
+  note_timed(plan.indices.size(), reported_ns, queued);
   if (const auto why = proof::impossible_times(block.wall_ns, block.latency_ns, waited_ns); !why.empty())
     return tl::unexpected(impossible("measure", why));
   if (block.start_ns < asked_ns_ || block.start_ns > asked_ns_ + waited_ns_) block.start_ns = asked_ns_;

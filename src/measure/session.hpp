@@ -117,7 +117,8 @@ class Session {
   Try<std::vector<std::int64_t>> warm_up(int iterations, std::chrono::nanoseconds at_least);
   // `mistrusted`: times that cannot be by the driver's own clock.
   Try<store::Block> measure(const BlockPlan& plan);
-  const proof::Timed& last_timed() const { return timed_; }  // the last measure() as both saw it
+  // The last measure(), train_steps() or evaluate() as both saw it; of the latter, what was waited for batches is told.
+  const proof::Timed& last_timed() const { return timed_; }
   double copy_ns() const { return copy_ns_; }            // what copying a result aside took in it, as the level says
   double result_bytes() const { return result_bytes_; }  // of an iteration, by the file that was read last; 0: none was
   // Of an iteration that the last measure() retained, named by `input`, whose input it had: of a ring index, or else.
@@ -174,6 +175,7 @@ class Session {
   void name_out();
   double waited_for_core_ns() const;  // by the worker and by this thread, so far
   Try<SafeTensors> take_output(std::string_view op, std::size_t iterations);
+  void note_timed(std::size_t iterations, double reported_ns, double queued_before_ns);  // of the last request
   Try<void> give_ring();
   // `lasts`: what the request itself asks the level to take.
   Try<Json> call(std::string_view op, Json fields, std::chrono::milliseconds lasts = {});

@@ -43,6 +43,7 @@ Try<std::map<std::string, std::int64_t>> Session::data(const SplitFiles& files) 
 
 Try<StepsAnswer> Session::train_steps(const std::string& split, const std::filesystem::path& order, std::int64_t first,
                                       std::int64_t count) {
+  const double queued = waited_for_core_ns();
   auto answer =
       STRATA_TRY(call("steps", {{"split", split}, {"order", order.string()}, {"first", first}, {"count", count}}));
   auto reader = fields(answer, "steps");
@@ -62,9 +63,9 @@ Try<StepsAnswer> Session::train_steps(const std::string& split, const std::files
   out.gathered_ns = reader.integers("gathered_ns", losses.size(), 0, worker::longest_ns);
   if (reader.error()) return tl::unexpected(broken(reader));
   steps_ += static_cast<std::int64_t>(losses.size());
-  if (const auto why =
-          proof::impossible_sum("the steps took", static_cast<double>(sum(out.wall_ns) + sum(out.waited_ns)),
-                                static_cast<double>(waited_ns_));
+  const auto reported_ns = static_cast<double>(sum(out.wall_ns) + sum(out.waited_ns));
+  note_timed(losses.size(), reported_ns, queued);
+  if (const auto why = proof::impossible_sum("the steps took", reported_ns, static_cast<double>(waited_ns_));
       !why.empty())
     return tl::unexpected(impossible("steps", why));
   return out;
@@ -92,6 +93,7 @@ Try<std::vector<core::LayerSize>> Session::norms(const std::string& split, const
 }
 
 Try<SplitScore> Session::evaluate(const std::string& split, std::int64_t first, std::int64_t count) {
+  const double queued = waited_for_core_ns();
   auto answer = STRATA_TRY(call("evaluate", {{"split", split}, {"first", first}, {"count", count}}));
   auto reader = fields(answer, "evaluate");
   SplitScore score;
@@ -99,8 +101,10 @@ Try<SplitScore> Session::evaluate(const std::string& split, std::int64_t first, 
   score.correct = reader.integer("correct", 0, count);
   const Json& loss = outside::field(answer, "loss_sum");
   score.loss_sum = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN();
-  score.wall_ns = sum(reader.integers("wall_ns", std::nullopt, 1, worker::longest_ns));
+  const auto walls = reader.integers("wall_ns", std::nullopt, 1, worker::longest_ns);
+  score.wall_ns = sum(walls);
   if (reader.error()) return tl::unexpected(broken(reader));
+  note_timed(walls.size(), static_cast<double>(score.wall_ns), queued);
   if (const auto why = proof::impossible_sum("the batches took", static_cast<double>(score.wall_ns),
                                              static_cast<double>(waited_ns_));
       !why.empty())

@@ -10,7 +10,7 @@ namespace {
 constexpr double kStartS = 3;           // of a process
 constexpr double kPrepareS = 15;        // of a level: what it compiles, and the processes that prove it
 constexpr int kProofSteps = 12;         // before the first epoch, with those of the processes that memory is read from
-constexpr int kStepsOfAProof = 3;       // in the middle: the level's own, and eager's two
+constexpr int kStepsOfAProof = 12;      // in the middle: eager's, of a window of six, twice
 constexpr double kForwardShare = 0.33;  // of a step: what a score takes
 
 }  // namespace

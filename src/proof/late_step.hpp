@@ -18,6 +18,7 @@ struct LateStep {
 
 // How far rounding carries over these steps: || dm - de || / || de || over all weights. `moved`: as below.
 double moved_share(const LateStep& eager, const LateStep& moved);
+constexpr double rough_share = 1e-2;  // above it several steps are not judged
 
 // `eager`: from the level's state. `moved`: eager again, with every weight before it moved by a unit in the last place,
 // which shows how far rounding carries here. Of every weight, momentum buffer, statistic and count the change over the

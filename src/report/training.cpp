@@ -214,18 +214,25 @@ document::Section proof(const std::vector<Level>& levels) {
                         .columns = {{.id = "level", .title = "level", .align = document::Align::left},
                                     {.id = "state", .title = "state", .align = document::Align::left},
                                     {.id = "before", .title = "before the first epoch", .align = document::Align::left},
-                                    {.id = "in_the_middle", .title = "steps and scores in the middle"},
+                                    {.id = "in_the_middle", .title = "windows and scores in the middle"},
+                                    {.id = "in_windows", .title = "steps that could have been judged"},
                                     {.id = "reason", .title = "why", .align = document::Align::left}}};
   for (const auto& level : levels) {
-    const auto middle = number(level.row->proof, "in_the_middle.steps_and_scores");
+    const auto middle = number(level.row->proof, "in_the_middle.steps_and_scores"),
+               steps = number(level.row->proof, "in_the_middle.steps"),
+               in_windows = number(level.row->proof, "in_the_middle.steps_in_windows");
     table.rows.push_back({level.row->name(), level.state, text(level.row->proof, "verdict"),
                           middle ? Cell{Number{.value = *middle, .format = Format::count}} : Cell{Absent{}},
+                          steps && in_windows && *steps > 0
+                              ? Cell{Number{.value = *in_windows / *steps, .format = Format::percent}}
+                              : Cell{Absent{}},
                           level.reason});
   }
   table.note =
-      "Before the first epoch a step of every level is proven against float64. At steps that are drawn, at the last "
-      "one, "
-      "and for the last score, eager repeats what the level did from the level's own state on the same images.";
+      "Before the first epoch a step of every level is proven against float64. In windows of a few steps that are "
+      "drawn, in the last one, and for scores of drawn epochs and the best, eager repeats what the level did from the "
+      "level's own state on the same images. Which of the windows are judged no level can know; what lies outside of "
+      "them is not judged.";
   return {.id = "proof", .title = "Proof", .items = {table}};
 }
 

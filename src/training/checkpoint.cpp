@@ -28,6 +28,10 @@ fs::path state_file(const fs::path& folder, const Owner& owner, int epochs) {
   return folder / fmt::format("{}-e{}.state", prefix_of(owner.level, owner.repeat), epochs);
 }
 
+fs::path best_file(const fs::path& folder, const Owner& owner) {
+  return folder / (prefix_of(owner.level, owner.repeat) + "-best.state");
+}
+
 Json to_json(const Owner& owner) {
   return {{"case", owner.case_key}, {"data", owner.data_sha256}, {"level", owner.level}, {"repeat", owner.repeat}};
 }
@@ -89,8 +93,22 @@ Kept last_state(const fs::path& folder, const Owner& owner) {
   return kept;
 }
 
-Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learner, int epochs,
+std::optional<BestState> best_state(const fs::path& folder, const Owner& owner) {
+  const auto about = read_about(about_file(folder, prefix_of(owner.level, owner.repeat)), owner);
+  if (!about) return std::nullopt;
+  const auto& told = outside::field(*about, "best_told");
+  BestState best{.path = best_file(folder, owner), .epochs = static_cast<int>(outside::integer_or(told, "epochs"))};
+  best.told.samples = outside::integer_or(told, "samples");
+  best.told.correct = outside::integer_or(told, "correct");
+  best.told.loss_sum = outside::number_or(told, "loss_sum");
+  const auto sha256 = sha256_of_file(best.path);
+  if (best.epochs < 1 || !sha256 || *sha256 != outside::text_or(told, "sha256")) return std::nullopt;
+  return best;
+}
+
+Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learner, const DoneEpoch& done,
                      const EpochResult& result) {
+  const int epochs = done.epochs;
   const auto prefix = prefix_of(owner.level, owner.repeat);
   const auto file = about_file(folder, prefix);
   std::error_code ec;
@@ -101,6 +119,7 @@ Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learne
              {"epochs", epochs},
              {"diverged", result.diverged},
              {"best", best_before},
+             {"best_told", outside::field(before, "best_told")},
              {"states", Json::array()}};
   if (!result.diverged) {
     const auto state = state_file(folder, owner, epochs);
@@ -114,6 +133,14 @@ Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learne
     const auto accuracy = result.values.find("test_accuracy");
     if (accuracy != result.values.end() && accuracy->second > best_before) {
       about["best"] = accuracy->second;
+      about["best_told"] = {{"epochs", epochs},
+                            {"sha256", *sha256},
+                            {"samples", done.test.samples},
+                            {"correct", done.test.correct},
+                            {"loss_sum", done.test.loss_sum}};
+      fs::remove(best_file(folder, owner), ec);
+      fs::create_hard_link(state, best_file(folder, owner), ec);
+      if (ec) fs::copy_file(state, best_file(folder, owner), fs::copy_options::overwrite_existing, ec);
       STRATA_TRY(write_checkpoint(state, folder / (prefix + "-best.safetensors")));
     }
   }

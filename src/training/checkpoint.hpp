@@ -30,10 +30,24 @@ struct Kept {
 
 Kept last_state(const std::filesystem::path& folder, const Owner& owner);
 
-// After epoch `epochs` (from 1): the state, with its checksum, beside the one before;
-// `<level>-r<repeat>-last.safetensors`, and -best where the test accuracy is the repeat's highest so far. Atomic, file
+// The state after the epoch with the repeat's highest test accuracy so far, and what the level told of it.
+struct BestState {
+  std::filesystem::path path;
+  int epochs = 0;
+  measure::SplitScore told;
+};
+// nullopt: none was kept, or its bytes are others by now.
+std::optional<BestState> best_state(const std::filesystem::path& folder, const Owner& owner);
+
+struct DoneEpoch {
+  int epochs = 0;  // that are done, from 1
+  measure::SplitScore test;
+};
+
+// After an epoch: the state, with its checksum, beside the one before; `<level>-r<repeat>-last.safetensors`, and -best
+// where the test accuracy is the repeat's highest so far, whose state is kept until the best is another. Atomic, file
 // by file.
-Try<void> keep_epoch(const std::filesystem::path& folder, const Owner& owner, Learner& learner, int epochs,
+Try<void> keep_epoch(const std::filesystem::path& folder, const Owner& owner, Learner& learner, const DoneEpoch& done,
                      const EpochResult& result);
 
 }  // namespace strata::training

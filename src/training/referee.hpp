@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker of eager that learns nothing itself: it repeats single steps and scores of the levels from their own states,
+// A worker of eager that learns nothing itself: it repeats a few steps and scores of the levels from their own states,
 // to see whether they do in the middle of a training what was proven at its beginning.
 #pragma once
 
@@ -11,20 +11,35 @@
 
 namespace strata::training {
 
+// Steps that a level made: the states before and after them, and their losses.
+struct DoneWindow {
+  std::shared_ptr<const measure::TrainState> before, after;
+  std::vector<double> losses;
+  std::int64_t first = 0;  // of the epoch's order
+};
+
+struct Judgement {
+  std::optional<proof::OutputVerdict> verdict{};
+  bool rough = false;
+};
+
 class Referee {
  public:
   Referee(const measure::Job& eager, const proof::TrainReference& reference) : job_(eager), reference_(reference) {}
 
   Try<void> start(const measure::SplitFiles& files, const std::vector<int>& cpus);
 
-  // Step `step` of the order, `learner`'s next one, by both. A network with dropout does it without, and beside its
-  // training (masks cannot be drawn twice alike): the learner's state is put back. Else it is a step of its training.
-  // nullopt: its loss is not finite, so that there is nothing to compare.
-  Try<std::optional<proof::OutputVerdict>> check_step(Learner& learner, const std::filesystem::path& order,
-                                                      std::int64_t step);
+  // Steps that a level made, by eager from the state before them, and again from that with every weight moved by a unit
+  // in the last place. Longer ones over which that carries too far are not judged (`rough`); nor is a loss that is not
+  // finite.
+  Try<Judgement> check_window(const DoneWindow& done, const std::filesystem::path& order, double spread);
+  // Of a network with dropout, whose masks cannot be drawn twice alike: the learner's next `steps` steps without it, by
+  // both, beside its training: its state is put back.
+  Try<Judgement> check_beside(Learner& learner, const std::filesystem::path& order, std::int64_t steps);
+  bool beside() const { return reference_.has_dropout(); }
 
-  // The first images of a split, scored by eager with the learner's weights, against what it said itself.
-  Try<proof::OutputVerdict> check_score(Learner& learner, const std::string& split,
+  // The first images of a split, scored by eager with the weights of a state, against what the level said itself.
+  Try<proof::OutputVerdict> check_score(const std::filesystem::path& state, std::int64_t step, const std::string& split,
                                         const measure::SplitScore& reported);
 
   // Activations, gradients and weights by layer, of eager with the learner's state on the batch of its next step, which
@@ -34,13 +49,13 @@ class Referee {
   void rest() { session_->process().pause(); }
 
  private:
-  struct Step {
+  struct Steps {
     measure::TrainState after;
-    double loss;
+    std::vector<double> losses;
   };
-  // `done`: steps of the optimiser before it.
-  Try<Step> step_from(const std::filesystem::path& state, std::int64_t done, const std::filesystem::path& order,
-                      std::int64_t step);
+  // `done`: steps of the optimiser before them.
+  Try<Steps> steps_from(const std::filesystem::path& state, std::int64_t done, const std::filesystem::path& order,
+                        std::int64_t first, std::int64_t count);
 
   measure::Job job_;
   const proof::TrainReference& reference_;

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "analysis/layer_sizes.hpp"
 #include "common/interrupt.hpp"
@@ -21,7 +20,7 @@
 #include "probe/memory.hpp"
 #include "stats/schedule.hpp"
 #include "training/checkpoint.hpp"
-#include "training/referee.hpp"
+#include "training/judged_turns.hpp"
 
 namespace strata::training {
 namespace fs = std::filesystem;
@@ -29,33 +28,11 @@ using measure::Failure;
 using measure::Participant;
 namespace {
 
-// A step that is proven: of an epoch, and the place in it.
-struct Place {
-  int epoch = 0;
-  std::int64_t step = 0;
-  auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy 14
-};
+const char* const kClockHint =
+    "the level's clock is not the driver's (CLOCK_MONOTONIC), or it reports other times than it measured";
 
-// Places drawn from the seed, which a level cannot foresee, and the last step of all.
-std::set<Place> places_to_prove(std::uint64_t seed, int repeat, std::size_t level, int epochs, std::int64_t steps,
-                                int count) {
-  stats::Random random(seed + 1000003ULL * static_cast<std::uint64_t>(repeat + 1) + 7919ULL * (level + 1));
-  std::set<Place> places{{epochs - 1, steps - 1}};
-  const auto all = static_cast<std::uint64_t>(steps) * static_cast<std::uint64_t>(epochs);
-  while (places.size() < static_cast<std::size_t>(count) + 1 && places.size() < all) {
-    const auto drawn = random.below(all);
-    places.insert({static_cast<int>(drawn / static_cast<std::uint64_t>(steps)),
-                   static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(steps))});
-  }
-  return places;
-}
-
-std::string unit_of(const std::string& name) {
-  if (name == "step_time") return "ms";
-  if (name == "samples_per_s") return "1/s";
-  if (name == "energy_joules") return "J";
-  if (name.ends_with("_bytes")) return "B";
-  return name.ends_with("seconds") ? "s" : "1";
+std::uint64_t turn_seed(std::uint64_t seed, int repeat, std::size_t level) {
+  return seed ^ (0x9e3779b97f4a7c15ULL * (1 + level + 1000 * static_cast<std::uint64_t>(repeat)));
 }
 
 std::vector<int> repeats_of(const Plan& plan) {
@@ -78,7 +55,7 @@ class CaseTraining {
   struct Seat {
     std::size_t level;
     Learner learner;
-    std::set<Place> places;
+    JudgedTurns turns;
     int first_epoch = 0;          // that is not stored yet
     bool out = false;             // diverged in this repeat, or its level is gone
     std::int64_t looked_at = -1;  // the step of the training at which its layers were looked at last
@@ -89,6 +66,8 @@ class CaseTraining {
   void tell_damage(const Participant& participant, int repeat, int first, const std::string& damage);
   void open_referee();
   Result<void> run_repeat(int repeat, const std::vector<std::size_t>& group);
+  Result<fs::path> new_order(int repeat, int epoch) const;
+  Result<void> check_clocks(std::vector<Seat>& seats, int repeat);
   std::vector<Seat> take_seats(int repeat, const std::vector<std::size_t>& group);
   Result<void> run_epoch(std::vector<Seat>& seats, int repeat, int epoch);
   void run_interleaved(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random);
@@ -96,8 +75,8 @@ class CaseTraining {
   std::int64_t next_look(std::int64_t step) const;
   void look_at_layers(Seat& seat, const fs::path& order, std::int64_t step);
   Result<void> end_epoch(Seat& seat, int repeat, int epoch);
-  Result<void> store_epoch(const Participant& participant, int repeat, int epoch, const EpochResult& result);
-  void prove_score(Seat& seat, const measure::SplitScore& test);
+  void prove_score(Seat& seat, const fs::path& state, int epoch, const measure::SplitScore& told);
+  void prove_best(Seat& seat);
   void judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when);
   std::vector<std::vector<std::size_t>> groups() const;
   void tell_progress(const std::vector<Seat>& seats, int repeat, int epoch);
@@ -114,6 +93,9 @@ class CaseTraining {
   std::vector<int> proofs_ = std::vector<int>(point_.participants.size(), 0);  // steps and scores, by participant
   std::vector<int> epochs_done_ = proofs_;                                     // likewise
   std::optional<Referee> referee_;
+  // Of Adam a step's weights follow from its buffers alone.
+  std::int64_t longest_window_ = reference().optimiser().adam() != nullptr ? 1 : kLongestWindow;
+  std::vector<WindowCounts> windows_ = std::vector<WindowCounts>(point_.participants.size());  // by participant
   // How much was done when this process began to train, as a share, and when.
   std::optional<std::pair<double, std::chrono::steady_clock::time_point>> began_;
 };
@@ -210,7 +192,8 @@ std::vector<CaseTraining::Seat> CaseTraining::take_seats(int repeat, const std::
                            -1);
     seats.push_back({.level = i,
                      .learner = Learner(participant, repeat),
-                     .places = places_to_prove(point_.setting.order_seed, repeat, i, epochs_, steps_, plan_.proofs),
+                     .turns = JudgedTurns(turn_seed(point_.setting.order_seed, repeat, i),
+                                          {.epochs = epochs_, .steps = steps_, .proofs = plan_.proofs}),
                      .first_epoch = first,
                      .out = false});
     const Start from =
@@ -228,7 +211,7 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
   auto seats = take_seats(repeat, group);
   if (seats.empty()) return {};
   if (referee_) {
-    point_.progress.status("starting the process that repeats single steps", -1);
+    point_.progress.status("starting the process that repeats a few steps", -1);
     if (auto started = referee_->start(plan_.data.files, {}); !started) {
       point_.progress.note(fmt::format("no step in the middle can be proven: {}", started.error().what));
       referee_.reset();
@@ -237,6 +220,8 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
     }
   }
   for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch) STRATA_TRY(run_epoch(seats, repeat, epoch));
+  for (const auto& seat : seats) windows_[seat.level] += seat.turns.counts();
+  STRATA_TRY(check_clocks(seats, repeat));
   for (auto& seat : seats) {
     if (seat.out || interrupted()) continue;
     auto& participant = seat.learner.participant();
@@ -246,6 +231,24 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
     }
     seat.learner.end();
   }
+  return {};
+}
+
+// After the last epoch, whose states are kept: what further steps do to the weights is nobody's.
+Result<void> CaseTraining::check_clocks(std::vector<Seat>& seats, int repeat) {
+  const auto order = STRATA_TRY(new_order(repeat, epochs_));
+  for (auto& seat : seats) {
+    if (seat.out || interrupted()) continue;
+    const auto doubt = seat.learner.doubt_of_clock(order, steps_);
+    if (!doubt)
+      leave(seat, doubt.error());
+    else if (!doubt->empty())
+      leave(seat,
+            {.state = State::mistrusted, .what = fmt::format("repeat {}: {}", repeat + 1, *doubt), .hint = kClockHint});
+    if (!seat.out) seat.learner.rest();
+  }
+  std::error_code ignored;
+  fs::remove(order, ignored);
   return {};
 }
 
@@ -312,22 +315,19 @@ void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
   const auto before = epoch * steps_;  // steps of the epochs before
   if (before + next == next_look(before + next) && seat.looked_at != before + next)
     look_at_layers(seat, order, before + next);
-  const auto until_look = next_look(before + next + 1) - before;
-  const auto place = seat.places.lower_bound({epoch, next});
-  const bool in_epoch = referee_ && place != seat.places.end() && place->epoch == epoch;
-  if (in_epoch && place->step == next) {
-    if (const auto verdict = referee_->check_step(seat.learner, order, next); !verdict)
-      leave(seat, verdict.error());
-    else if (*verdict)
-      judge(seat, **verdict,
-            fmt::format("repeat {}, epoch {}, step {}", seat.learner.repeat() + 1, epoch + 1, next + 1));
-    seat.places.erase(place);
-    referee_->rest();
-  } else if (auto done = seat.learner.turn(order, std::min({in_epoch ? place->step : steps_, steps_, until_look}),
-                                           plan_.turn_s);
-             !done) {
-    leave(seat, done.error());
-  }
+  const Turn turn{.order = order,
+                  .epoch = epoch,
+                  .end = std::min(steps_, next_look(before + next + 1) - before),
+                  .seconds = plan_.turn_s};
+  const auto judged = seat.turns.take(seat.learner, referee_ ? &*referee_ : nullptr, turn, longest_window_);
+  if (!judged) leave(seat, judged.error());
+  for (const auto& [verdict, first, last] : judged.value_or(std::vector<JudgedSteps>()))
+    if (!seat.out)
+      judge(seat, verdict,
+            fmt::format(
+                "repeat {}, epoch {}, {}", seat.learner.repeat() + 1, epoch + 1,
+                first == last ? fmt::format("step {}", last + 1) : fmt::format("steps {} to {}", first + 1, last + 1)));
+  if (referee_) referee_->rest();
   if (!seat.out) seat.learner.rest();
 }
 
@@ -348,13 +348,18 @@ void CaseTraining::run_interleaved(std::vector<Seat>& seats, const fs::path& ord
   }
 }
 
-Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int epoch) {
-  if (std::all_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.out || epoch < seat.first_epoch; }))
-    return {};
+Result<fs::path> CaseTraining::new_order(int repeat, int epoch) const {
   const auto drawn = draw_order(plan_.data.train, question().batch, plan_.augment,
                                 static_cast<std::uint64_t>(question().seed) ^ point_.setting.order_seed, repeat, epoch);
   const auto order = point_.logs() / fmt::format("order-{}-{}.safetensors", repeat, epoch);
   STRATA_TRY(write_order(order, drawn));
+  return order;
+}
+
+Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int epoch) {
+  if (std::all_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.out || epoch < seat.first_epoch; }))
+    return {};
+  const auto order = STRATA_TRY(new_order(repeat, epoch));
   stats::Random random(point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat));
   run_interleaved(seats, order, epoch, random);
   for (auto& seat : seats) {
@@ -364,22 +369,6 @@ Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int e
   std::error_code ignored;
   fs::remove(order, ignored);
   return {};
-}
-
-Result<void> CaseTraining::store_epoch(const Participant& participant, int repeat, int epoch,
-                                       const EpochResult& result) {
-  std::vector<store::Series> all;
-  const auto add = [&](const std::string& name, double value) {
-    all.push_back({.name = name,
-                   .unit = unit_of(name),
-                   .axis = "epoch",
-                   .positions = {epoch + 1},
-                   .values = {value},
-                   .repeat = repeat});
-  };
-  for (const auto& [name, value] : result.values) add(name, value);
-  if (result.diverged) add("diverged_at", static_cast<double>(result.diverged_at + 1));
-  return point_.sink.series(participant.row.row_id, all);
 }
 
 Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
@@ -399,13 +388,21 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
     }
     test = *tested;
     train = *trained;
-    if (epoch == epochs_ - 1) prove_score(seat, test);
-    if (seat.out) return {};
+    if (seat.turns.plan().scored().contains(epoch)) {
+      const auto state = learner.session().state();
+      if (state)
+        prove_score(seat, *state->file, epoch, test);
+      else
+        leave(seat, state.error());
+    }
   }
+  if (diverged || epoch == epochs_ - 1) prove_best(seat);
+  if (seat.out) return {};
   const auto result = learner.end_epoch(train, test, question().batch);
   // The store first: a training that is killed before its state is kept learns the epoch again, and replaces it.
-  STRATA_TRY(store_epoch(participant, repeat, epoch, result));
-  if (auto stored = keep_epoch(plan_.keep, owner_of(participant, repeat), learner, epoch + 1, result); !stored) {
+  STRATA_TRY(point_.sink.series(participant.row.row_id, series_of(result, repeat, epoch)));
+  if (auto stored = keep_epoch(plan_.keep, owner_of(participant, repeat), learner, {epoch + 1, test}, result);
+      !stored) {
     leave(seat, stored.error());
     return {};
   }
@@ -426,13 +423,21 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   return {};
 }
 
-void CaseTraining::prove_score(Seat& seat, const measure::SplitScore& test) {
+void CaseTraining::prove_score(Seat& seat, const fs::path& state, int epoch, const measure::SplitScore& told) {
   if (!referee_) return;
-  if (const auto verdict = referee_->check_score(seat.learner, "test", test); !verdict)
+  const auto verdict = referee_->check_score(state, steps_ * (epoch + 1), "test", told);
+  referee_->rest();
+  if (!verdict)
     leave(seat, verdict.error());
   else
-    judge(seat, *verdict, fmt::format("repeat {}, after the last epoch", seat.learner.repeat() + 1));
-  referee_->rest();
+    judge(seat, *verdict, fmt::format("repeat {}, the score after epoch {}", seat.learner.repeat() + 1, epoch + 1));
+}
+
+// Only when no epoch is to come it is known which is the best; its state was kept.
+void CaseTraining::prove_best(Seat& seat) {
+  const auto best = best_state(plan_.keep, owner_of(seat.learner.participant(), seat.learner.repeat()));
+  if (best && !seat.out && !seat.turns.plan().scored().contains(best->epochs - 1))
+    prove_score(seat, best->path, best->epochs - 1, best->told);
 }
 
 Result<measure::Outcome> CaseTraining::finish() {
@@ -450,7 +455,10 @@ Result<measure::Outcome> CaseTraining::finish() {
            .hint = "./strata resume " + point_.setting.run_id + " continues"});
     }
     if (!participant.row.proof.is_object()) participant.row.proof = nlohmann::json::object();
-    participant.row.proof["in_the_middle"] = {{"steps_and_scores", proofs_[i]}, {"by", referee_ ? "eager" : ""}};
+    participant.row.proof["in_the_middle"] = {
+        {"steps_and_scores", proofs_[i]},    {"by", referee_ ? "eager" : ""},
+        {"steps", windows_[i].steps},        {"steps_in_windows", windows_[i].in_windows},
+        {"longest_window", longest_window_}, {"windows_too_rough", windows_[i].rough}};
     point_.store_phases(participant);
     measure::add_outcome(outcome, participant.row, point_.setting.options.levels);
     STRATA_TRY(point_.sink.row(participant.row));

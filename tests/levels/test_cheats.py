@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from client import ROOT, compare_all
+from train_verb import Trained
 
 pytestmark = pytest.mark.alone  # what is said of a level follows from times
 
@@ -155,7 +156,7 @@ def test_references_that_are_shown_serve_a_cheat_and_the_certificate_says_that_t
     assert line["result"] == "not_checked" and "STRATA_SHOW_REFERENCES is set" in line["detail"]
 
 
-TRAINING_CHEATS = ["@later", "@timed_frozen", "@timed_half"]
+TRAINING_CHEATS = ["@later", "@frozen", "@halves"]
 
 
 def test_timed_steps_that_are_put_off_or_less_than_the_proven_ones_are_refused(tmp_path):
@@ -171,13 +172,58 @@ def test_timed_steps_that_are_put_off_or_less_than_the_proven_ones_are_refused(t
     assert honest["state"] == "measured", honest["reason"]
     again = lines_of(honest)["timed steps, made again one at a time"]
     assert again["result"] == "pass", again
-    for cheat in ("timed_frozen", "timed_half"):
+    for cheat in ("frozen", "halves"):
         row = rows[cheat]
         assert row["state"] == "unequal" and row["end_to_end_ms"] is None, row["state"]
         assert "timed steps led elsewhere" in row["reason"], row["reason"]
     assert lines_of(honest)["nothing is put off until the state is read"]["result"] == "pass"
     assert later["state"] == "mistrusted" and later["end_to_end_ms"] is None, later["state"]
     assert "the work is put off" in later["reason"], later["reason"]
+
+
+@pytest.fixture(scope="module")
+def trained(place) -> Trained:
+    """On the digits, an honest level and those that cheat by what a request of steps asks for."""
+    cheats = ("singles", "second", "frozen", "halves", "long", "clock", "boast")
+    return place.train(
+        ",".join(["eager", "cheat_train", *(f"cheat_train@{name}" for name in cheats)]),
+        *("--epochs", "3", "--optimiser", "sgd:lr=0.05"),
+        STRATA_LEVEL_PATH=str(LEVELS),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cheat", "state", "words"),
+    [
+        ("singles", "unequal", "eager's from the same"),
+        ("second", "unequal", "eager's from the same"),
+        ("frozen", "unequal", "eager's from the same"),
+        ("halves", "unequal", "eager's from the same"),
+        ("boast", "unequal", "the score after epoch 1: it finds 360 of 360 labels"),
+        ("clock", "mistrusted", "longer by the driver's clock"),
+    ],
+)
+def test_a_level_that_trains_less_where_nobody_seems_to_look_has_no_numbers(
+    trained, cheat, state, words
+):
+    row = trained.row("proof", f"cheat_train@{cheat}")
+    assert row["state"] == state and words in row["reason"], row
+    result = trained.row("result", f"cheat_train@{cheat}")
+    assert not any(
+        isinstance(cell, dict) and cell.get("value") is not None for cell in result.values()
+    )
+
+
+def test_an_honest_level_beside_them_is_measured_and_the_share_of_its_steps_is_told(trained):
+    for level in ("eager", "cheat_train"):
+        row = trained.row("proof", level)
+        assert row["state"] == "measured" and row["in_the_middle"]["value"] == 4 + 3, row
+        assert 0.05 < row["in_windows"]["value"] < 0.9, row
+
+
+def test_a_level_that_makes_no_long_request_of_steps_is_the_hole_that_the_method_names(trained):
+    """What it leaves out lies outside of all windows: docs/method.md, "Ways to cheat"."""
+    assert trained.row("proof", "cheat_train@long")["state"] == "measured"
 
 
 @pytest.mark.parametrize("language", ["c++", "python"])

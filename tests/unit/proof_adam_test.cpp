@@ -220,8 +220,8 @@ struct LateAdam : AdamUpdate {
     const auto start = bundle.file(before), level = bundle.file(done.step(before, level_gradient, bundle.order)),
                eager = bundle.file(due.step(before, gradient, bundle.order)),
                moved = bundle.file(due.step(before, moved_gradient, bundle.order));
-    return check_late_step(*reference, {&start, &level, 1.25}, {&start, &eager, 1.25}, {&start, &moved, 1.2500001}, 0,
-                           static_cast<std::int64_t>(late) - 1);
+    return check_late_step(*reference, {&start, &level, {1.25}}, {&start, &eager, {1.25}},
+                           {&start, &moved, {1.2500001}}, 0, static_cast<std::int64_t>(late) - 1);
   }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's times against the driver's clock: what cannot be, a clock that runs slowly, and what honest levels do.
+// A worker's times against the driver's clock: what cannot be, a clock that runs slowly, in requests and in turns of a
+// training, and what honest levels do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include "proof/clock.hpp"
+#include "proof/turn_clock.hpp"
+#include "stats/schedule.hpp"
 
 namespace strata::proof {
 namespace {
@@ -139,6 +142,67 @@ TEST(ClockEvidence, accuses_blocks_that_the_told_times_do_not_explain) {
   }
   EXPECT_THAT(slow.complaint(), HasSubstr("600 ms by the driver's clock, of which the level tells 300 ms"));
   EXPECT_EQ(honest.complaint(), "");
+}
+
+struct Turns {
+  double rate = 1, step_ns = 2e6, gap_ns = 20e3, overhead_ns = 3e6;
+  double queued = 0;          // share of each request that its processes waited for a core
+  double disturbed = 0;       // share of the requests that 40 ms more come to
+  double honest_share = 0;    // of the requests, in which the clock is right
+  int turns = 24, most = 60;  // steps of a turn: from 1 to `most`, or all of as many
+  bool one_length = false;
+};
+
+TurnClock turns_seen(const Turns& made, std::uint64_t seed = 1) {
+  TurnClock clock;
+  stats::Random random(seed);
+  const auto one_of = [&](double share) { return static_cast<double>(random.below(1000)) < 1000 * share; };
+  for (int i = 0; i < made.turns; ++i) {
+    const int steps =
+        made.one_length ? made.most : 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(made.most)));
+    const double ran =
+        steps * (made.step_ns + made.gap_ns) + made.overhead_ns + (one_of(made.disturbed) ? 40 * ns_per_ms : 0);
+    const double rate = one_of(made.honest_share) ? 1 : made.rate;
+    clock.add({steps, rate * steps * made.step_ns, ran, ran * made.queued / (1 - made.queued)});
+  }
+  return clock;
+}
+
+TEST(TurnClock, accuses_a_clock_that_is_slow_by_a_fifth_on_a_quiet_machine_whatever_turns_cost_besides) {
+  for (const double rate : {0.1, 0.5, 0.8})
+    for (const double step : {0.5 * ns_per_ms, 2 * ns_per_ms, 80 * ns_per_ms})
+      for (const double overhead : {0.1 * ns_per_ms, 20 * ns_per_ms})
+        EXPECT_THAT(turns_seen({.rate = rate, .step_ns = step, .overhead_ns = overhead}).complaint(),
+                    HasSubstr("longer by the driver's clock"))
+            << rate << " " << step << " " << overhead;
+}
+
+TEST(TurnClock, finds_a_tenth_of_the_time_beside_programs_that_take_most_of_the_cores) {
+  EXPECT_NE(turns_seen({.rate = 0.1, .queued = 0.6}).complaint(), "");
+}
+
+TEST(TurnClock, accuses_a_clock_that_is_right_in_some_turns_and_slow_in_most) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    found += turns_seen({.rate = 0.5, .honest_share = 0.1, .turns = 60}, seed).complaint().empty() ? 0 : 1;
+  EXPECT_GE(found, 19);
+}
+
+TEST(TurnClock, accuses_no_honest_level_of_whatever_step_overhead_or_load) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed)
+    for (const double step : {0.3 * ns_per_ms, 1 * ns_per_ms, 100 * ns_per_ms})
+      for (const double queued : {0.0, 0.3, 0.6})
+        for (const double disturbed : {0.0, 0.5}) {
+          const Turns made{.step_ns = step, .queued = queued, .disturbed = disturbed};
+          EXPECT_EQ(turns_seen(made, seed).complaint(), "") << step << " " << queued << " " << disturbed << " " << seed;
+        }
+}
+
+TEST(TurnClock, says_nothing_by_turns_of_one_length_or_by_few) {
+  EXPECT_FALSE(turns_seen({.rate = 0.1, .one_length = true}).enough());
+  EXPECT_EQ(turns_seen({.rate = 0.1, .one_length = true}).complaint(), "");
+  EXPECT_EQ(turns_seen({.rate = 0.1, .turns = 3}).complaint(), "");
+  EXPECT_TRUE(turns_seen({}).enough());
 }
 
 }  // namespace

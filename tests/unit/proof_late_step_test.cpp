@@ -57,8 +57,8 @@ class LateStepTest : public ::testing::Test {
   OutputVerdict judge(const State& level, double loss = 1.25) {
     const auto before = bundle_.file(before_), own = bundle_.file(level), eager = bundle_.file(after(before_, {})),
                moved = bundle_.file(moved_), moved_after = bundle_.file(after(moved_, {}));
-    return check_late_step(*reference_, {&before, &own, loss}, {&before, &eager, 1.25},
-                           {&moved, &moved_after, 1.2500001}, 0, 0);
+    return check_late_step(*reference_, {&before, &own, {loss}}, {&before, &eager, {1.25}},
+                           {&moved, &moved_after, {1.2500001}}, 0, 0);
   }
 
   TrainBundle bundle_;
@@ -115,6 +115,31 @@ TEST(Score, of_the_same_weights_may_differ_in_answers_within_rounding_alone) {
   EXPECT_FALSE(check_score({1000, 900, 0.301}, {1000, 900, 0.3}).equal_work());
   EXPECT_TRUE(check_score({10000, 9020, 0.3}, {10000, 9000, 0.3}).equal_work());
   EXPECT_FALSE(check_score({100, 50, std::nan("")}, {100, 50, 0.3}).equal_work());
+}
+
+// Of eight steps, as of one: every second left out, half of the network frozen.
+TEST_F(LateStepTest, judges_the_change_over_several_steps_and_each_of_their_losses) {
+  const auto steps = [&](State state, int count, const Step& step) {
+    for (int i = 0; i < count; ++i) state = after(state, step);
+    return state;
+  };
+  const auto before = bundle_.file(before_), eager = bundle_.file(steps(before_, 8, {})), moved = bundle_.file(moved_),
+             moved_after = bundle_.file(steps(moved_, 8, {}));
+  const std::vector<double> losses{1.25, 1.24, 1.23, 1.22, 1.21, 1.2, 1.19, 1.18};
+  const auto judged = [&](const State& state, const std::vector<double>& told) {
+    const auto own = bundle_.file(state);
+    return check_late_step(*reference_, {&before, &own, told}, {&before, &eager, losses},
+                           {&moved, &moved_after, losses}, 0, 0);
+  };
+  EXPECT_LT(moved_share({&before, &eager, losses}, {&moved, &moved_after, losses}), 1e-2);
+  EXPECT_TRUE(judged(steps(before_, 8, {.noise = 1e-5}), losses).equal_work());
+  EXPECT_THAT(judged(steps(before_, 4, {}), losses).reason, ::testing::HasSubstr("on the same batches"));
+  auto frozen = steps(before_, 8, {});
+  for (const char* name : {"weight:conv.weight", "momentum:conv.weight"}) frozen[name] = before_.at(name);
+  EXPECT_THAT(judged(frozen, losses).reason, ::testing::HasSubstr("conv.weight"));
+  auto other = losses;
+  other[6] = 1.2;
+  EXPECT_THAT(judged(steps(before_, 8, {}), other).reason, ::testing::HasSubstr("its loss is 1.2"));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training needs before a level runs: the order of an epoch's images, images in the network's size, what is
-// kept.
+// kept, which steps are proven.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -14,10 +15,92 @@
 #include "data/resize.hpp"
 #include "training/order.hpp"
 #include "training/prepared_data.hpp"
+#include "training/proof_plan.hpp"
 
 namespace strata::training {
 namespace {
 namespace fs = std::filesystem;
+
+struct Walked {
+  std::vector<NextRequest> requests;
+  std::int64_t steps = 0, in_windows = 0;
+  int judged = 0;
+};
+
+// All requests of a repeat, whose windows cost as much as `share` steps.
+Walked walked(ProofPlan plan, const RepeatShape& shape, double share, std::int64_t longest = kLongestWindow) {
+  Walked out;
+  for (int epoch = 0; epoch < shape.epochs; ++epoch)
+    for (std::int64_t next = 0; next < shape.steps;) {
+      const auto request = plan.next(epoch, next, shape.steps, longest, 200, share);
+      out.requests.push_back(request);
+      next += request.steps;
+      EXPECT_LE(next, shape.steps);
+      EXPECT_TRUE(!request.window || request.steps <= longest);
+      out.steps += request.steps;
+      out.in_windows += request.window ? request.steps : 0;
+      out.judged += request.judged ? 1 : 0;
+    }
+  return out;
+}
+
+TEST(ProofPlan, judges_as_many_windows_as_asked_for_whatever_the_training_and_the_last_step_among_them) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed)
+    for (const RepeatShape& shape : {RepeatShape{1, 4, 3}, RepeatShape{2, 10, 3}, RepeatShape{3, 44, 3},
+                                     RepeatShape{5, 900, 7}, RepeatShape{1, 1, 3}, RepeatShape{2, 44, 0}})
+      for (const double share : {0.01, 1.0, 30.0, std::numeric_limits<double>::infinity()})
+        for (const std::int64_t longest : {std::int64_t{1}, std::int64_t{3}, std::int64_t{kLongestWindow}}) {
+          const auto all = walked(ProofPlan(seed, shape), shape, share, longest);
+          EXPECT_EQ(all.judged, std::min<std::int64_t>(shape.proofs + 1, shape.epochs * shape.steps))
+              << seed << " " << shape.epochs << "x" << shape.steps << " " << share << " " << longest;
+          EXPECT_TRUE(all.requests.back().judged);
+        }
+}
+
+TEST(ProofPlan, has_every_step_in_a_window_where_reading_states_costs_little_and_as_many_as_pay_else) {
+  const RepeatShape shape{3, 1000, 3};
+  const auto cheap = walked(ProofPlan(1, shape), shape, 0.2);
+  EXPECT_EQ(cheap.in_windows, cheap.steps);
+  const auto dear = walked(ProofPlan(1, shape), shape, 4);  // 4 steps of 100 are 4%
+  EXPECT_NEAR(static_cast<double>(dear.in_windows) / static_cast<double>(dear.steps), 0.06, 0.04);
+  EXPECT_LT(walked(ProofPlan(1, shape), shape, 1e9).in_windows, 40);
+}
+
+TEST(ProofPlan, makes_judged_windows_as_long_as_the_others) {
+  const RepeatShape shape{4, 1000, 200};
+  const auto all = walked(ProofPlan(3, shape), shape, 0.1);
+  double judged = 0, others = 0, of_judged = 0, of_others = 0;
+  for (const auto& request : all.requests) {
+    (request.judged ? judged : others) += static_cast<double>(request.steps);
+    (request.judged ? of_judged : of_others) += 1;
+  }
+  EXPECT_NEAR(judged / of_judged, others / of_others, 1);
+}
+
+TEST(ProofPlan, tries_again_later_in_the_epoch_where_a_window_was_too_rough) {
+  const RepeatShape shape{1, 100, 0};
+  ProofPlan plan(1, shape);
+  EXPECT_TRUE(plan.retry(0, 50));
+  EXPECT_GE(plan.planned().front().first, 50);
+  EXPECT_EQ(plan.planned().size(), 2u);
+  EXPECT_FALSE(plan.retry(0, 100));
+}
+
+TEST(ProofPlan, scores_the_first_epoch_the_last_and_others_that_differ_by_seed) {
+  std::set<std::set<int>> drawn;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    stats::Random random(seed);
+    const auto scored = epochs_to_score(random, 30);
+    EXPECT_EQ(scored.size(), 4u);
+    EXPECT_TRUE(scored.contains(0) && scored.contains(29));
+    drawn.insert(scored);
+  }
+  EXPECT_GT(drawn.size(), 10u);
+  for (const int epochs : {1, 2, 3, 4}) {
+    stats::Random random(1);
+    EXPECT_EQ(epochs_to_score(random, epochs).size(), static_cast<std::size_t>(epochs));
+  }
+}
 
 TEST(Order, of_an_epoch_has_every_image_once_but_for_what_fills_no_batch) {
   const auto order = draw_order(103, 10, {}, 7, 0, 0);

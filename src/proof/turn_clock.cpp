@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proof/turn_clock.hpp"
+
+#include <algorithm>
+
+namespace strata::proof {
+namespace {
+
+constexpr std::size_t kFewest = 3;  // of each kind
+constexpr int kTimesLonger = 2;
+
+struct Kinds {
+  std::vector<Timed> few, many;
+};
+
+// Turns of at most half as many steps as the longest, and those of twice as many as the one of these that left least
+// untold, which comes first.
+Kinds kinds_of(const std::vector<Timed>& turns) {
+  Kinds kinds;
+  int longest = 0;
+  for (const auto& turn : turns) longest = std::max(longest, turn.iterations);
+  for (const auto& turn : turns)
+    if (turn.iterations * kTimesLonger <= longest) kinds.few.push_back(turn);
+  if (kinds.few.empty()) return kinds;
+  const auto untold = [](const Timed& turn) { return turn.unreported_ns(); };
+  std::ranges::iter_swap(kinds.few.begin(), std::ranges::min_element(kinds.few, {}, untold));
+  const Timed& least = kinds.few.front();
+  for (const auto& turn : turns)
+    if (turn.iterations >= kTimesLonger * least.iterations) kinds.many.push_back(turn);
+  std::ranges::sort(kinds.many, {}, [&](const Timed& turn) {
+    return (turn.unreported_ns() - least.unreported_ns()) / (turn.iterations - least.iterations);
+  });
+  return kinds;
+}
+
+}  // namespace
+
+void TurnClock::add(const Timed& turn) {
+  turns_.push_back(turn);
+}
+
+bool TurnClock::enough() const {
+  const auto kinds = kinds_of(turns_);
+  return kinds.few.size() >= kFewest && kinds.many.size() >= kFewest;
+}
+
+ClockEvidence TurnClock::evidence() const {
+  ClockEvidence evidence;
+  const auto kinds = kinds_of(turns_);
+  if (kinds.few.size() < kFewest || kinds.many.size() < kFewest) return evidence;
+  evidence.add(kinds.few.front(), false);
+  evidence.add(kinds.many[kinds.many.size() / 4], true);
+  return evidence;
+}
+
+std::string TurnClock::complaint() const {
+  return evidence().complaint();
+}
+
+}  // namespace strata::proof
