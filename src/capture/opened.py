@@ -87,7 +87,8 @@ class Opened:
         if not isinstance(path, (str, bytes, os.PathLike)):
             return None  # a descriptor, whose opening was seen
         name = os.path.abspath(os.fsdecode(path))
-        if name.startswith(SYSTEM) or os.path.basename(name).startswith("<"):
+        # a library's own name decides before links are followed, which takes a call for each folder
+        if name.startswith(SYSTEM) or os.path.basename(name).startswith("<") or is_library(name):
             return None
         if "/__pycache__/" in name:
             with contextlib.suppress(ValueError):
@@ -96,7 +97,7 @@ class Opened:
         real = os.path.realpath(name)
         if real.startswith((*SYSTEM, *OWN)) or f"{real}/".startswith(self._left_out):
             return None
-        return None if is_library(name) or is_library(real) else name
+        return None if is_library(real) else name
 
     def _add_mapped(self) -> None:
         """What native code mapped and holds: libraries of the user's own, weights of

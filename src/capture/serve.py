@@ -20,11 +20,15 @@ from collections.abc import Callable
 
 from capture.names import unknown
 
-# what every capture loads, none of which computes or starts a thread; torchvision only where
-# networks are strata's own: of a user's network is recorded what it loads
+# what every capture loads, none of which computes or starts a thread (PyTorch imports some where it
+# first runs or exports a network, which takes longer than capturing a small one); torchvision only
+# where networks are strata's own: of a user's network is recorded what it loads
 MODULES = (
     "torch",
+    "torch._dynamo",
     "torch.export",
+    "torch.export._trace",
+    "torch._export.non_strict_utils",
     "torch.utils.flop_counter",
     "safetensors.torch",
     "capture.bundle",

@@ -19,12 +19,14 @@ def newest_build() -> str:
 
 
 os.environ.setdefault("STRATA_LEVEL_BUILD", newest_build())  # ./test sets it
-# Compiling takes longest: the code around the kernels without optimisation, and in the process
-# itself instead of a pool whose processes load PyTorch. Read when PyTorch is imported.
+# Compiling takes longest: the code around the kernels without optimisation, in the process itself
+# instead of a pool whose processes load PyTorch, and without asking the compiler in each cache
+# folder anew whether it knows the processor's vector instructions. Read when PyTorch is imported.
 os.environ |= {
     "AOT_INDUCTOR_COMPILE_WRAPPER_OPT_LEVEL": "O0",
     "AOT_INDUCTOR_ENABLE_LINE_TABLES": "0",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",
 }
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(ROOT / "tests" / "preloaded")]
 

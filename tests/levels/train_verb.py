@@ -83,7 +83,6 @@ class Place:
             | {
                 "STRATA_ROOT": str(ROOT),
                 "XDG_DATA_HOME": str(folder),
-                "STRATA_PYTHON": preloaded.PYTHON,
                 "OMP_WAIT_POLICY": "PASSIVE",
                 "STRATA_LEVEL_PATH": str(FAULTY.parent),
             }
