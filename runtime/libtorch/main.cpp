@@ -122,7 +122,7 @@ int main(int argc, char** argv) try {
     std::cout << usage << '\n';
     return 0;
   }
-  int threads = at::get_num_threads();
+  int threads = NETWORK_THREADS > 0 ? NETWORK_THREADS : at::get_num_threads();
   const auto& last = words.empty() ? std::string() : words.back();
   if (words.size() > 1 && last.size() < 5 && last.find_first_not_of("0123456789") == std::string::npos) {
     threads = std::max(1, std::stoi(last));

@@ -67,6 +67,11 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
         type=Path,
         help="a folder of weight sets that cases of one network share; made where it is missing",
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="captures nothing: says what is wrong with the spec, or which inputs the network takes",
+    )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
@@ -74,7 +79,7 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
     try:
         import torch  # noqa: F401
 
-        from capture.bundle import capture, state_folder
+        from capture.bundle import capture, check, state_folder
         from capture.errors import from_exception
     except ImportError as error:
         say(
@@ -103,6 +108,10 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
                 }
             )
             return 1
+        if options.check:
+            inputs = check(spec, lambda text: say({"progress": text}))
+            say({"ok": True, "inputs": inputs})
+            return 0
         info = capture(
             spec,
             options.out,

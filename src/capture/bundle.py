@@ -37,7 +37,7 @@ from capture.specials import special_values
 from capture.state import Shared
 from capture.train import TrainCapture
 from capture.unseen import how_many, unseen_entries
-from capture.weights import bytes_once, state_of
+from capture.weights import bytes_once, prepare_timed, state_of
 from strata_sdk.models import (
     Built,
     TapModule,
@@ -95,6 +95,17 @@ def capture(
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def check(spec: dict, progress: Progress) -> list[dict]:
+    """What capture() would refuse of the question is refused before anything is made: the network
+    is built, given the user's weights, and run on its inputs. Returns these as bundle.json lists
+    them; raises as capture()."""
+    maker = _Capture(check_spec(spec) | {"precision": "fp32"}, Path(), progress, None, Opened([]))
+    built, _ = maker.begin()
+    if spec.get("weights"):
+        prepare_timed(built.module, maker.spec, [], maker.info)
+    return maker.info["inputs"]
+
+
 def state_folder(out: Path, info: dict) -> Path:
     """Where a capture lies that is kept by its state."""
     return out.parent / f"{out.name}.{info['state'][:16]}"
@@ -135,13 +146,14 @@ class _Capture:
                 raise Problem("unsupported", self.info["unproven"], STATE_HINT) from error
             raise
 
-    def _run(self) -> dict:
+    def begin(self) -> tuple[Built, list[Input]]:
+        """All that needs no file: what is wrong with the question is told here."""
         spec = self.spec
         torch.set_num_threads(spec["threads"])
         ref.strict_float32()
         self.say(f"building {spec['model']}")
         built = build_model(spec["model"], spec["seed"])
-        trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
+        self.trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
         module = built.module.requires_grad_(False)
         self.shared = Shared(module)
         inputs = resolve_inputs(spec, built)
@@ -160,6 +172,12 @@ class _Capture:
         if spec["input_file"]:
             self.info["case"]["inputs_label"] = label_of(Path(spec["input_file"]))
         self._first_run(module)
+        return built, inputs
+
+    def _run(self) -> dict:
+        spec = self.spec
+        built, inputs = self.begin()
+        module = built.module
         self.write(
             "inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()}
         )
@@ -169,7 +187,7 @@ class _Capture:
             module, self.ring[0], self.info
         )
         if spec["mode"] == "train":
-            self._training(module, trained)
+            self._training(module, self.trained)
         else:
             self._sets(module)
         if not self.info["graph"]["ok"]:

@@ -3,7 +3,8 @@
 torch --out DIR`: DIR/<seed>.safetensors holds `weight:<name>` of every parameter and floating-point
 buffer and `count:<name>` of every buffer that is one int64, as `load_state` takes it
 (docs/protocol.md). `--file F` takes them from a safetensors file under PyTorch's names, the same
-for every seed. The last line of standard output is {"ok": true} or what is wrong."""
+for every seed. Without seeds schemes are checked alone, as `--init` takes several, and PyTorch is
+not loaded. The last line of standard output is {"ok": true} or what is wrong."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,35 +31,26 @@ class WrongScheme(ValueError):
         self.code, self.what, self.hint = "usage", what, hint
 
 
-def initialise(module: nn.Module, scheme: str) -> None:
-    """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it
-    stands; their biases become 0. `torch` leaves what the constructors made.
-    kaiming[:MODE[,NONLINEARITY[,A]]]: He et al. 2015, normal, standard deviation gain / sqrt(fan),
-    with mode fan_in (default) or fan_out; xavier[:NONLINEARITY]: Glorot and Bengio 2010, normal;
-    normal:DEVIATION: normal with this standard deviation, whatever the layer. Raises
+def parse(scheme: str) -> tuple[str, dict[str, Any]]:
+    """Its name and what it sets, without PyTorch. kaiming[:MODE[,NONLINEARITY[,A]]]: He et al.
+    2015, normal, standard deviation gain / sqrt(fan), with mode fan_in (default) or fan_out;
+    xavier[:NONLINEARITY]: Glorot and Bengio 2010, normal; normal:DEVIATION: normal with this
+    standard deviation, whatever the layer; torch: what the constructors made. Raises
     WrongScheme."""
-    from torch import nn
-
     name, _, rest = scheme.partition(":")
     words = [word for word in rest.split(",") if word]
-    if name == "torch" and not words:
-        return
+    settings: dict[str, Any] = {}
     if name == "kaiming":
-        mode = words.pop(0) if words else "fan_in"
-        if mode not in ("fan_in", "fan_out"):
-            raise WrongScheme(f"--init {scheme}: the mode is {mode!r}", "allowed: fan_in, fan_out")
-        nonlinearity = _nonlinearity(scheme, words, "relu")
-        slope = (
-            _number(scheme, words.pop(0), "the slope of a leaky ReLU, as 0.01") if words else 0.0
-        )
-
-        def draw(weight: Tensor) -> None:
-            nn.init.kaiming_normal_(weight, a=slope, mode=mode, nonlinearity=nonlinearity)
+        settings["mode"] = words.pop(0) if words else "fan_in"
+        if settings["mode"] not in ("fan_in", "fan_out"):
+            raise WrongScheme(
+                f"--init {scheme}: the mode is {settings['mode']!r}", "allowed: fan_in, fan_out"
+            )
+        settings["nonlinearity"] = _nonlinearity(scheme, words, "relu")
+        if words:
+            settings["a"] = _number(scheme, words.pop(0), "the slope of a leaky ReLU, as 0.01")
     elif name == "xavier":
-        gain = nn.init.calculate_gain(_nonlinearity(scheme, words, "linear"))
-
-        def draw(weight: Tensor) -> None:
-            nn.init.xavier_normal_(weight, gain=gain)
+        settings["nonlinearity"] = _nonlinearity(scheme, words, "linear")
     elif name == "normal" and words:
         deviation = _number(scheme, words.pop(0), "a standard deviation above 0, as 0.01")
         if not 0 < deviation < math.inf:
@@ -65,16 +58,33 @@ def initialise(module: nn.Module, scheme: str) -> None:
                 f"--init {scheme}: {deviation:g} is no standard deviation",
                 "a number above 0, as 0.01",
             )
-
-        def draw(weight: Tensor) -> None:
-            nn.init.normal_(weight, std=deviation)
-    else:
+        settings["std"] = deviation
+    elif name != "torch" or words:
         raise WrongScheme(f"--init {scheme}: no such scheme", ALLOWED)
     if words:
         raise WrongScheme(f"--init {scheme}: {', '.join(words)} is too much", ALLOWED)
+    return name, settings
+
+
+def initialise(module: nn.Module, scheme: str) -> None:
+    """Draws the weights of every convolution and linear layer anew, with PyTorch's generator as it
+    stands; their biases become 0. `torch` leaves what the constructors made. Raises
+    WrongScheme."""
+    from torch import nn
+
+    name, settings = parse(scheme)
+    if name == "torch":
+        return
+    if name == "xavier":
+        settings = {"gain": nn.init.calculate_gain(settings["nonlinearity"])}
+    draw: Callable[..., Tensor] = {
+        "kaiming": nn.init.kaiming_normal_,
+        "xavier": nn.init.xavier_normal_,
+        "normal": nn.init.normal_,
+    }[name]
     for layer in module.modules():
         if isinstance(layer, (nn.modules.conv._ConvNd, nn.Linear)):
-            draw(layer.weight)
+            draw(layer.weight, **settings)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
 
@@ -141,14 +151,17 @@ def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
-    for name in ("--model", "--seeds", "--scheme", "--out"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--file", default="")
+    for name in ("--model", "--scheme", "--out", "--file"):
+        parser.add_argument(name, default="")
+    parser.add_argument("--seeds", default="", help="none: the scheme is read and nothing made")
     options = parser.parse_args(arguments)
     answers = sys.stdout
     sys.stdout = sys.stderr  # a user's file may print
     try:
-        for seed in map(int, options.seeds.split(",")):
+        for scheme in options.scheme.split(";"):
+            if not scheme.endswith(".safetensors"):
+                parse(scheme.strip())
+        for seed in map(int, filter(None, options.seeds.split(","))):
             write(
                 options.model,
                 seed,

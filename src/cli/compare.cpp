@@ -13,6 +13,7 @@
 
 #include "cli/console.hpp"
 #include "cli/document.hpp"
+#include "cli/foreseen.hpp"
 #include "cli/run_case.hpp"
 #include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
@@ -56,10 +57,32 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
               near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
 }
 
+// Of named levels of which none can run any case, whatever the network is, nothing is captured.
+Result<void> check_levels(const Prepared& ready, const std::vector<std::string>& named) {
+  std::vector<std::string> reasons;
+  for (const auto& spec : ready.specs) {
+    const auto bundle = foreseen(spec);
+    for (const auto& level : ready.levels) {
+      const auto& s = ready.setting;
+      const auto why =
+          plan::cannot_run(level, bundle, bundle.question, s.environment_of(level), s.tools, s.place_of(level));
+      if (!why || why->state != State::unsupported || level.on_data) return {};
+      auto reason = fmt::format("{}: {}", level.name(), why->what);
+      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+    }
+  }
+  if (named.empty() || reasons.empty()) return {};
+  return fail(
+      fmt::format("--levels {}: none of them can run this: {}", fmt::join(named, ","), fmt::join(reasons, "; ")),
+      "`./strata list levels` says which modes and devices each has", Exit::environment);
+}
+
 // An interval width that the process effect makes unreachable is refused before an hour is spent on it.
-Result<void> check_ci_width(const Prepared& ready, measure::MachineFacts& facts) {
+Result<void> check_ci_width(const Prepared& ready, const std::optional<store::Store>& store) {
   if (ready.setting.effort.ci_width <= 0) return {};
-  const auto sigma = STRATA_TRY(facts.process_sigma(ready.specs.front().value("threads", 1)));
+  const int threads = ready.specs.front().value("threads", 1);
+  measure::ProcessSigma sigma{stats::assumed_process_sigma(threads), "assumed"};
+  if (store) sigma = STRATA_TRY(measure::process_sigma(*store, ready.setting.machine, threads));
   const int restarts = ready.setting.effort.restarts;
   const double reachable = stats::reachable_precision(restarts, sigma.value);
   if (ready.setting.effort.ci_width >= reachable) return {};
@@ -244,6 +267,7 @@ Result<Prepared> get_ready(const CompareArguments& a) {
   std::vector<std::string> modules;
   for (const auto& level : ready.levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
   STRATA_TRY(ask_environments(s, modules));
+  STRATA_TRY(check_levels(ready, a.options.levels));
   if (ready.score) {
     const auto longest = std::chrono::milliseconds(static_cast<std::int64_t>(s.options.timeout_s.value_or(600) * 1000));
     STRATA_TRY(measure::check_score(*ready.score, s.place, s.environment.python, longest));
@@ -260,16 +284,19 @@ Result<int> run_as(CompareArguments& a, const RunKind& kind) {
   STRATA_TRY(read_texts(a));
   STRATA_TRY(format_option(a.format));
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
+  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  auto stored_before = STRATA_TRY(store::Store::look_at(path));
   auto ready = get_ready(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
   if (kind.arrange) STRATA_TRY(kind.arrange(*ready));
+  STRATA_TRY(check_ci_width(*ready, stored_before));
+  stored_before.reset();
   if (a.dry_run) return print_plan(*ready, a);
   STRATA_TRY(check_resumed(*ready, a));
   warn_of_model_file(a.options.model);
-  auto store = STRATA_TRY(store::Store::open(a.store.empty() ? store::Store::default_path() : fs::path(a.store)));
+  auto store = STRATA_TRY(store::Store::open(path));
   auto facts = measure::MachineFacts::of(ready->setting.machine, ready->setting.effort.budget_s, store);
-  STRATA_TRY(check_ci_width(*ready, facts));
   auto run = a.resumed ? *a.resumed : describe_run(*ready, a);
   if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
   run.settings.update(kind.settings);

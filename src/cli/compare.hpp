@@ -52,8 +52,8 @@ Result<int> run_compare(CompareArguments& a);
 // The same, where the error is said.
 int compare(CompareArguments& a);
 
-// What would run, with what it is likely to take; the exit code.
-int print_plan(const Prepared& ready, const CompareArguments& a);
+// What would run, with what it is likely to take; the exit code. Error: what a run would refuse of the networks.
+Result<int> print_plan(const Prepared& ready, const CompareArguments& a);
 
 // The same in a line.
 struct PlanSummary {

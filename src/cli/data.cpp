@@ -99,9 +99,21 @@ bool is_part(const data::CatalogueEntry& entry, const std::vector<data::SourceFi
 std::string state_of_set(const data::CatalogueEntry& entry, const data::OpenOptions& options) {
   if (entry.downloads.empty()) return "part of strata";
   const auto reader = data::make_reader(entry.name, options);
-  if (const auto sources = reader ? (*reader)->sources() : tl::unexpected(reader.error())) {
-    if (is_part(entry, *sources)) return "here, a part of it (--partial)";
+  const auto sources = reader ? (*reader)->sources() : tl::unexpected(reader.error());
+  if (sources) {
+    if (is_part(entry, *sources))
+      return fmt::format(
+          "here, a part of it: fewer images than published, which --partial takes; for all of them move its files "
+          "away, "
+          "then ./strata data fetch {}",
+          entry.name);
     return there_is(data::cache_file(entry.name, options)) ? "read" : "here";
+  }
+  if (holds_files(options.data_dir / entry.folder)) {
+    auto why = sources.error().what;
+    const auto folder = options.data_dir.string() + "/";
+    for (auto at = why.find(folder); at != std::string::npos; at = why.find(folder)) why.erase(at, folder.size());
+    return fmt::format("in part: {}; ./strata data fetch {}", why, entry.name);
   }
   std::uint64_t bytes = 0;
   for (const auto& download : entry.downloads) bytes += download.bytes;

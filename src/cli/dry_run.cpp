@@ -231,7 +231,13 @@ PlanSummary summarise_plan(const Prepared& ready, const CompareArguments& a) {
   return summary;
 }
 
-int print_plan(const Prepared& ready, const CompareArguments& a) {
+Result<int> print_plan(const Prepared& ready, const CompareArguments& a) {
+  {
+    ProgressLine line;
+    const auto checked = check_cases(ready, a.whole_budget, line);
+    if (!checked && !interrupted()) return tl::unexpected(checked.error());
+  }
+  if (interrupted()) return interrupt_exit_code();
   const auto plan = plan_of_cases(ready, a, true);
   if (interrupted()) return interrupt_exit_code();
   print(plan, passes_of(ready, plan.questions), report::format_from(a.format).value_or(report::Format::text));

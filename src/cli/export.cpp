@@ -155,25 +155,32 @@ void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, co
                      recipe.test));
 }
 
+// What ends an export: an interrupt is no fault of the level.
+int ended_by(const Error& error) {
+  if (!interrupted()) return print_error(error);
+  print_error({"interrupted: nothing was written", "", Exit::failed});
+  return interrupt_exit_code();
+}
+
 int export_level(const ExportArguments& a) {
   auto ready = get_ready(a);
   if (!ready) return print_error(ready.error());
   auto draft = exporting::Draft::begin(a.output, a.force);
-  if (!draft) return print_error(draft.error());
+  if (!draft) return ended_by(draft.error());
   auto environments = plan::ask_environments(ready->place, ready->level.needs);
-  if (!environments) return print_error(environments.error());
+  if (!environments) return ended_by(environments.error());
   ready->environments = std::move(*environments);
   ProgressLine line;
   warn_of_model_file(a.options.model);
   const auto bundle =
       plan::get_bundle(ready->spec, ready->place, ready->environments.measured, wishes_of(a.options, line));
   line.clear();
-  if (!bundle) return print_error(bundle.error());
+  if (!bundle) return ended_by(bundle.error());
   const auto job = get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
   line.clear();
-  if (!job) return print_error(job.error());
+  if (!job) return ended_by(job.error());
   const auto recipe = exporting::read_recipe(*job, ready->place);
-  if (!recipe) return print_error(recipe.error());
+  if (!recipe) return ended_by(recipe.error());
   const auto evidence =
       exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
   // eager cannot run an ONNX file, and a level that is named and cannot run ends with exit code 3
@@ -186,12 +193,9 @@ int export_level(const ExportArguments& a) {
                                    .proving = proving,
                                    .versions = versions_of(recipe->packages, recipe->python, ready->place.root),
                                    .shared = ready->place.root / "runtime/serve"};
-  if (auto written = exporting::write_export(*draft, exported); !written) return print_error(written.error());
-  if (interrupted()) {
-    print_error({"interrupted: nothing was written", "", Exit::failed});
-    return interrupt_exit_code();
-  }
-  if (auto there = draft->publish(); !there) return print_error(there.error());
+  if (auto written = exporting::write_export(*draft, exported); !written) return ended_by(written.error());
+  if (interrupted()) return ended_by({});
+  if (auto there = draft->publish(); !there) return ended_by(there.error());
   say_done(*draft, *recipe, evidence, proving);
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "cli/capturing.hpp"
+#include "cli/run_training.hpp"
 #include "common/interrupt.hpp"
 #include "core/bundle_info.hpp"
 #include "data/cache.hpp"
@@ -99,20 +100,13 @@ Counts counts_of(const TrainArguments& a, const fs::path& cache) {
 Result<double> captured_flops(Prepared& ready, const data::Shape& shape) {
   auto& s = ready.setting;
   ProgressLine line;
-  auto own = ready.specs.front();
-  own["mode"] = "infer";
-  own["batch"] = 1;
-  own["optimiser"] = own["loss"] = nullptr;
-  std::vector<Json> tries{own};
-  if (s.options.size.empty() && shape.height > 0) {
-    tries.insert(tries.begin(), own);
-    tries.front()["size"] = {shape.height, shape.width};
-  }
-  Result<plan::Bundle> bundle = fail("nothing was captured");
-  for (const auto& spec : tries) {
-    bundle = plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
-    if (bundle || interrupted()) break;
-  }
+  auto single = ready.specs.front();
+  single["mode"] = "infer";
+  single["batch"] = 1;
+  single["optimiser"] = single["loss"] = nullptr;
+  const auto bundle = at_size_of(shape, s, single, [&](const Json& spec) {
+    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
+  });
   if (!bundle) return tl::unexpected(bundle.error());
   const auto flops = measure::flops_of(bundle->info);
   if (!flops) return fail("what the network computes is not counted");
@@ -235,8 +229,6 @@ Json json_of(const TrainingForecast& f) {
           {"disk_bytes", f.bytes > 0 ? Json(f.bytes) : Json()}};
 }
 
-}  // namespace
-
 int print_forecast(const TrainingForecast& f, const TrainArguments& a) {
   const auto format = report::format_from(a.common.format).value_or(report::Format::text);
   if (format == report::Format::json) {
@@ -261,6 +253,23 @@ int print_forecast(const TrainingForecast& f, const TrainArguments& a) {
   if (!f.note.empty()) answer(f.note + "\n");
   for (const auto& why : f.without) answer("without " + why + "\n");
   return 0;
+}
+
+}  // namespace
+
+Result<int> print_training_plan(const TrainArguments& a, Prepared& ready) {
+  const auto& s = ready.setting;
+  const auto shape = counts_of(a, s.place.cache).shape;
+  {
+    ProgressLine line;
+    const auto inputs = at_size_of(shape, s, ready.specs.front(), [&](const Json& spec) {
+      return plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, line));
+    });
+    if (interrupted()) return interrupt_exit_code();
+    if (!inputs) return tl::unexpected(inputs.error());
+    STRATA_TRY(image_shape(*inputs, foreseen(ready.specs.front()).question.model));
+  }
+  return print_forecast(forecast(a, ready), a);
 }
 
 }  // namespace strata::cli

@@ -50,8 +50,9 @@ TrainingForecast forecast(const TrainArguments& a, const Prepared& ready, const 
 // batch 1.
 TrainingForecast forecast(const TrainArguments& a, Prepared& ready);
 
-// The forecast as `train --dry-run` prints it; the exit code.
-int print_forecast(const TrainingForecast& forecast, const TrainArguments& a);
+// `train --dry-run`: the forecast, once the network takes the images; the exit code. Error: what a training would
+// refuse of both.
+Result<int> print_training_plan(const TrainArguments& a, Prepared& ready);
 
 // "about 3 min", "about 90 days".
 std::string about(double seconds);

@@ -145,7 +145,7 @@ std::string own_libraries(const GenerateArguments& a, const Installation& place)
 Result<std::string> write_files(const GenerateArguments& a, const Source& source, const Installation& place,
                                 const fs::path& folder) {
   if (a.target == "libtorch") {
-    const auto calls = STRATA_TRY(generate::libtorch_into(folder, source.bundle.folder, place.root));
+    const auto calls = STRATA_TRY(generate::libtorch_into(folder, source.bundle.folder, place.root, a.options.threads));
     return fmt::format("{} operations a run, each a call of ATen", calls);
   }
   const bool cuda = a.target == "cuda";
@@ -238,7 +238,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   add_input_options(*verb, o, "the reference's inputs");
   threads(verb->add_option("--threads", o.threads,
                            "of the capture, and of the program where none are asked for (default: physical cores; the "
-                           "program: as OpenMP says)"));
+                           "program: as OpenMP or LibTorch says)"));
   verb->add_option("--python", a->python,
                    "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");

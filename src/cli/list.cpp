@@ -218,11 +218,12 @@ int no_runs(const report::Cells& header, const std::string& format) {
 
 // For a person: as wide as the terminal. Of the verdict, the cases and the command is cut what has no room.
 std::string fitted_runs(report::Cells header, const Rows& rows, std::size_t width) {
-  constexpr std::size_t whole_columns = 4, fewest = 12, to_the_minute = 16;
+  constexpr std::size_t whole_columns = 4, fewest = 12, to_the_minute = 16, shares_of_name = 6;
   std::vector<report::Cells> cells;
   for (const auto& row : rows) {
     auto& line = cells.emplace_back();
     for (const auto& value : row) line.push_back(report::printable(cell_of(value)));
+    line[1] = document::shortened(line[1], std::max(fewest, width / shares_of_name), "...");
     line[2].resize(std::min(line[2].size(), to_the_minute));
   }
   std::size_t used = 0;

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <set>
 
 #include "analysis/store_metrics.hpp"
 #include "cli/capturing.hpp"
+#include "common/interrupt.hpp"
 
 namespace strata::cli {
 using Json = nlohmann::json;
@@ -42,6 +45,20 @@ Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, Progr
     captured.deep = STRATA_TRY(capture(tapped, nullptr));
   }
   return captured;
+}
+
+Result<void> check_cases(const Prepared& ready, bool all, ProgressLine& line) {
+  const auto& s = ready.setting;
+  std::set<std::string> tried;
+  std::optional<Error> first;
+  for (const auto& spec : ready.specs) {
+    if (interrupted() || !tried.insert(spec["mode"].dump() + spec["size"].dump()).second) continue;
+    const auto inputs = plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, line));
+    if (inputs && all) return {};
+    if (!inputs && !first) first = inputs.error();
+  }
+  if (first) return tl::unexpected(*first);
+  return {};
 }
 
 Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const store::Store& store) {

@@ -17,6 +17,10 @@ struct CapturedCase {
 };
 Result<CapturedCase> capture_case(const Prepared& ready, const nlohmann::json& spec, ProgressLine& line);
 
+// What a capture of any of the cases would refuse, with nothing captured: cases that differ in mode or size are tried.
+// Error: the first of a comparison; of a sweep, which measures what it can, only where every case is refused.
+Result<void> check_cases(const Prepared& ready, bool all, ProgressLine& line);
+
 // The inputs that a score wants, added to a case of mode infer where --eval asks for it.
 Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const store::Store& store);
 

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "analysis/store_metrics.hpp"
 #include "cli/capturing.hpp"
 #include "cli/forecast.hpp"
 #include "cli/run_case.hpp"
 #include "common/interrupt.hpp"
+#include "common/outside.hpp"
 #include "common/temporary.hpp"
 #include "common/text.hpp"
 #include "data/cache.hpp"
@@ -39,30 +41,11 @@ Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, P
   return data::open_dataset(a.dataset, options);
 }
 
-// The network at the data set's size where it takes that, else at its own.
 Result<plan::Bundle> capture(Prepared& ready, const data::Dataset& set, ProgressLine& line) {
-  auto& s = ready.setting;
-  const auto get = [&](const nlohmann::json& spec) {
+  const auto& s = ready.setting;
+  return at_size_of(set.shape, s, ready.specs.front(), [&](const nlohmann::json& spec) {
     return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
-  };
-  const auto own = ready.specs.front();
-  if (!s.options.size.empty()) return get(own);
-  auto sized = own;
-  sized["size"] = {set.shape.height, set.shape.width};
-  auto bundle = get(sized);
-  if (bundle || interrupted()) return bundle;
-  auto otherwise = get(own);
-  if (!otherwise) return tl::unexpected(bundle.error());
-  return otherwise;
-}
-
-Result<data::Shape> image_shape(const plan::Bundle& bundle) {
-  const auto& inputs = bundle.question.inputs;
-  if (inputs.size() == 1 && inputs[0].shape.size() == 4 && inputs[0].dtype == "float32")
-    return data::Shape{inputs[0].shape[1], inputs[0].shape[2], inputs[0].shape[3]};
-  return fail(
-      fmt::format("{} takes no image: strata train needs one float32 input [N, C, H, W]", bundle.question.model),
-      "compare --mode train times single steps of any network", Exit::usage);
+  });
 }
 
 // What is asked, beyond the step that the bundle was captured for.
@@ -93,7 +76,7 @@ Result<void> check_data(const TrainArguments& a, const data::Opened& opened) {
 
 Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bundle, const data::Opened& opened,
                                const fs::path& scratch) {
-  const auto shape = STRATA_TRY(image_shape(bundle));
+  const auto shape = STRATA_TRY(image_shape(outside::field(bundle.info, "inputs"), bundle.question.model));
   training::Plan plan;
   plan.repeats = a.repeats;
   plan.own_repeats = a.own_repeats;
@@ -181,6 +164,17 @@ std::optional<measure::Outcome> ended_before(const Prepared& ready, const core::
 }
 
 }  // namespace
+
+Result<data::Shape> image_shape(const nlohmann::json& inputs, const std::string& model) {
+  static const auto none = nlohmann::json::object();
+  const auto& input = inputs.is_array() && inputs.size() == 1 ? inputs.front() : none;
+  outside::Fields reader(input, "the network's input");
+  const auto shape = reader.integers("shape", 4, 1, std::numeric_limits<std::int64_t>::max());
+  if (!reader.error() && outside::text_or(input, "dtype") == "float32")
+    return data::Shape{shape[1], shape[2], shape[3]};
+  return fail(fmt::format("{} takes no image: strata train needs one float32 input [N, C, H, W]", model),
+              "compare --mode train times single steps of any network", Exit::usage);
+}
 
 Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
                                       ProgressLine& line) {

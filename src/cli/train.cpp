@@ -19,12 +19,17 @@
 #include "common/duration.hpp"
 #include "common/hash.hpp"
 #include "common/interrupt.hpp"
+#include "common/python.hpp"
+#include "common/safetensors.hpp"
 #include "common/text.hpp"
+#include "data/cache.hpp"
+#include "data/catalogue.hpp"
 #include "plan/scale.hpp"
 #include "probe/machine.hpp"
 #include "report/render_file.hpp"
 #include "report/training.hpp"
 #include "stats/convergence.hpp"
+#include "worker/answers.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -33,6 +38,20 @@ namespace {
 // --sweep-init: those that people use, and two whose deviation is no layer's.
 constexpr const char* kUsualSchemes = "torch;kaiming:fan_in,relu;kaiming:fan_out,relu;xavier;normal:0.0001;normal:1";
 
+// What only capture.initial knows, asked without loading PyTorch.
+Result<void> check_schemes(const std::string& schemes) {
+  const auto place = installation();
+  worker::Launch launch;
+  launch.argv = python_command(place.tools_python, place.root, {"-m", "capture.initial", "--scheme", schemes});
+  launch.env = python_variables({place.root / "src", place.root / "sdk/python"});
+  const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
+  if (!ran) return fail(ran.error().what, ran.error().hint);
+  const auto answer = worker::last_line(*ran);
+  if (outside::flag_or(answer, "ok", false) || interrupted()) return {};
+  return fail(outside::text_or(answer, "what", fmt::format("--init {}: cannot be read: {}", schemes, ran->log_tail)),
+              outside::text_or(answer, "hint"), Exit::usage);
+}
+
 Result<void> read_schemes(TrainArguments& a) {
   a.initials.clear();
   for (const auto& text : split(a.sweep_init ? kUsualSchemes : a.init, ';')) {
@@ -40,8 +59,11 @@ Result<void> read_schemes(TrainArguments& a) {
     for (const auto& before : a.initials)
       if (before.name == initial.name)
         return fail(fmt::format("--init {}: {} is named twice", a.init, initial.name), "", Exit::usage);
+    if (const auto file = initial.file.empty() ? Result<SafeTensors>() : SafeTensors::map(initial.file); !file)
+      return fail(fmt::format("--init {}", file.error().what), file.error().hint, Exit::usage);
     a.initials.push_back(std::move(initial));
   }
+  if (!a.sweep_init && a.init != "torch") STRATA_TRY(check_schemes(a.init));
   if (a.initials.size() > 1 && a.common.cluster.splits())
     return fail("several initialisations are not split over shards", "a call for each: --init " + a.initials[0].name,
                 Exit::usage);
@@ -87,6 +109,16 @@ Result<void> read_texts_of(TrainArguments& a) {
     a.target = target->first / 100;
   }
   return check_rule(a);
+}
+
+// Its name, and its files where they are to be read: a plan of a known set needs none.
+Result<void> check_dataset(const TrainArguments& a) {
+  if (a.dataset == "digits") return {};
+  data::ReadOptions options;
+  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  const auto reader = STRATA_TRY(data::make_reader(a.dataset, options));
+  if (!a.common.dry_run || data::is_folder(a.dataset)) STRATA_TRY(reader->sources());
+  return {};
 }
 
 Result<void> cut_by_scale(TrainArguments& a) {
@@ -154,6 +186,7 @@ std::string data_name(const TrainArguments& a, const std::string& set) {
 Result<Prepared> ready_to_train(TrainArguments& a) {
   STRATA_TRY(cut_by_scale(a));
   STRATA_TRY(read_texts_of(a));
+  STRATA_TRY(check_dataset(a));
   auto ready = get_ready(a.common);
   if (ready) drop_untrained(ready->levels, a.common.options.levels);
   return ready;
@@ -184,13 +217,14 @@ Result<int> run_train(TrainArguments& a) {
     for (std::size_t repeat = 0; repeat < whole.parts; ++repeat)
       if (own->shard.has(repeat)) a.own_repeats.push_back(static_cast<int>(repeat));
   }
+  const auto path = a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store);
+  STRATA_TRY(store::Store::look_at(path));
   auto ready = ready_to_train(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
-  if (a.common.dry_run) return print_forecast(forecast(a, *ready), a);
+  if (a.common.dry_run) return print_training_plan(a, *ready);
   STRATA_TRY(check_resumed(*ready, a.common));
-  auto store =
-      STRATA_TRY(store::Store::open(a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store)));
+  auto store = STRATA_TRY(store::Store::open(path));
   auto run = a.common.resumed ? *a.common.resumed : describe(*ready, a);
   if (own) run.settings.update(own->settings);
   StoredRun stored(std::move(run), store, ready->problems, a.common.resumed.has_value());

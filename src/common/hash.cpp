@@ -47,6 +47,14 @@ std::string sha256_hex(std::string_view bytes) {
   return digest.hex();
 }
 
+Result<void> check_size(const std::filesystem::path& path) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(path, none);
+  if (none || size <= most_bytes()) return {};
+  return fail(fmt::format("{} has {} bytes; allowed: {}", path.string(), size, most_bytes()),
+              "it is not what it is called, or sparse: ls -ls shows what it takes on the disk", Exit::usage);
+}
+
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
   std::error_code none;
   const bool is_file = std::filesystem::is_regular_file(path, none);  // a pipe would be waited for
@@ -55,9 +63,7 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path) {
   if (!is_file || !in)
     return fail(fmt::format("cannot read {}", path.string()), "check that it exists, is a file and is readable",
                 Exit::usage);
-  if (const auto size = std::filesystem::file_size(path, none); !none && size > most_bytes())
-    return fail(fmt::format("{} has {} bytes; allowed: {}", path.string(), size, most_bytes()),
-                "it is not what it is called, or sparse: ls -ls shows what it takes on the disk", Exit::usage);
+  STRATA_TRY(check_size(path));
   Sha256 digest;
   std::vector<char> buffer(1 << 20);
   while (in && !interrupted()) {

@@ -25,6 +25,9 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::string_view bytes);
-Result<std::string> sha256_of_file(const std::filesystem::path& path);  // error: unreadable file
+Result<std::string> sha256_of_file(const std::filesystem::path& path);  // error: unreadable file, or as below
+
+// Error: a file larger than memory (and 64 GiB), which nobody can use and which takes hours to hash: it may be sparse.
+Result<void> check_size(const std::filesystem::path& path);
 
 }  // namespace strata

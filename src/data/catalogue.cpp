@@ -2,6 +2,7 @@
 #include "data/catalogue.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 
@@ -152,17 +153,21 @@ fs::path default_data_dir() {
 Result<std::vector<SourceFiles>> a_source_each(const std::string& set, const fs::path& data_dir,
                                                const std::vector<fs::path>& files) {
   std::vector<SourceFiles> out;
+  std::vector<std::string> missing;
   for (const auto& path : files) {
-    if (!fs::is_regular_file(path)) return missing_file(set, path);
+    std::error_code ec;
+    if (!fs::is_regular_file(path, ec)) missing.push_back(path.string());
     out.push_back({.name = fs::relative(path, data_dir).string(), .files = {path}});
   }
+  if (!missing.empty()) return missing_files(set, missing);
   return out;
 }
 
-tl::unexpected<Error> missing_file(const std::string& set, const fs::path& path) {
-  return fail(fmt::format("{}: there is no such file, and {} needs it", path.string(), set),
-              fmt::format("./strata data fetch {}, or name the folder that has the sets: --data-dir", set),
-              Exit::environment);
+tl::unexpected<Error> missing_files(const std::string& set, const std::vector<std::string>& paths) {
+  return fail(
+      fmt::format("{}: there {}, and {} needs {}", fmt::join(paths, ", "),
+                  paths.size() == 1 ? "is no such file" : "are no such files", set, paths.size() == 1 ? "it" : "them"),
+      fmt::format("./strata data fetch {}, or name the folder that has the sets: --data-dir", set), Exit::environment);
 }
 
 Result<void> check_count(std::size_t published, std::size_t got, bool partial, const std::string& where) {

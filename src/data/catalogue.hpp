@@ -38,10 +38,10 @@ const CatalogueEntry* find_entry(const std::string& name);  // nullptr: no such 
 // $STRATA_DATA, else $XDG_DATA_HOME/strata/data, else ~/.local/share/strata/data; empty: no home folder.
 std::filesystem::path default_data_dir();
 
-// A source for each file. Error: one is missing.
+// A source for each file. Error: those that are missing.
 Result<std::vector<SourceFiles>> a_source_each(const std::string& set, const std::filesystem::path& data_dir,
                                                const std::vector<std::filesystem::path>& files);
-tl::unexpected<Error> missing_file(const std::string& set, const std::filesystem::path& path);
+tl::unexpected<Error> missing_files(const std::string& set, const std::vector<std::string>& paths);
 // Error: more records than published, none, or fewer without `partial`.
 Result<void> check_count(std::size_t published, std::size_t got, bool partial, const std::string& where);
 

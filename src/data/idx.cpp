@@ -57,12 +57,9 @@ class IdxReader : public Reader {
   IdxReader(std::string set, ReadOptions options) : set_(std::move(set)), options_(std::move(options)) {}
 
   Result<std::vector<SourceFiles>> sources() const override {
-    std::vector<SourceFiles> out;
-    for (const char* name : file_names) {
-      auto path = STRATA_TRY(place(name));
-      out.push_back({.name = fs::relative(path, options_.data_dir).string(), .files = {path}});
-    }
-    return out;
+    std::vector<fs::path> all;
+    for (const char* name : file_names) all.push_back(place(name));
+    return a_source_each(set_, options_.data_dir, all);
   }
 
   Result<Description> load() override {
@@ -71,8 +68,7 @@ class IdxReader : public Reader {
     for (const Part part : both_parts) {
       auto& [images, labels, image_file, label_file] = parts_[index_of(part)];
       const auto files = index_of(part) * 2;
-      const auto image_path = STRATA_TRY(place(file_names[files]));
-      const auto label_path = STRATA_TRY(place(file_names[files + 1]));
+      const auto image_path = place(file_names[files]), label_path = place(file_names[files + 1]);
       image_file = image_path.string();
       label_file = label_path.string();
       const auto most = entry.count[index_of(part)];
@@ -108,8 +104,8 @@ class IdxReader : public Reader {
                                                          "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
   // As the publisher packs it, or unpacked, also by programs that write a dot (`train-images.idx3-ubyte`); in
-  // torchvision's own folder too.
-  Result<fs::path> place(const std::string& name) const {
+  // torchvision's own folder too; where it is fetched to if it is in none.
+  fs::path place(const std::string& name) const {
     auto dotted = name;
     dotted[dotted.find("-idx")] = '.';
     const auto own = options_.data_dir / find_entry(set_)->folder, torchvision = options_.data_dir / "MNIST";
@@ -118,7 +114,7 @@ class IdxReader : public Reader {
         std::error_code ec;
         if (fs::is_regular_file(folder / file, ec)) return folder / file;
       }
-    return missing_file(set_, own / (name + ".gz"));
+    return own / (name + ".gz");
   }
 
   Result<void> check_sizes(const CatalogueEntry& entry, Part part, const Idx& images, const Idx& labels) const {

@@ -112,7 +112,7 @@ class VocReader : public Reader {
       for (const auto& name : find_entry(set_)->classes)
         for (const Part part : both_parts) lists.files.push_back(class_list_of(name, part));
       for (const auto& list : lists.files)
-        if (!fs::is_regular_file(list)) return missing_file(set_, list);
+        if (!fs::is_regular_file(list)) return missing_files(set_, {list.string()});
       out.push_back(std::move(lists));
     }
     out.push_back(std::move(photos));
@@ -175,7 +175,7 @@ class VocReader : public Reader {
   }
 
   Result<std::vector<VocLine>> read_list(const fs::path& path, bool with_values) const {
-    if (!fs::is_regular_file(path)) return missing_file(set_, path);
+    if (!fs::is_regular_file(path)) return missing_files(set_, {path.string()});
     const auto bytes = STRATA_TRY(read_bytes(path, most_voc_text_bytes));
     return parse_voc_list(as_text(bytes), with_values, path.string());
   }

@@ -16,8 +16,9 @@ namespace strata::generate {
 Result<std::string> libtorch_source(const graph::Graph& graph, const std::string& what);
 
 // A folder that builds and runs with LibTorch alone: network.cpp, a program around it, weights and reference. `root`:
-// strata's own tree. Returns how many operations a run has.
+// strata's own tree; `threads`: of the program where none are asked for, 0: as LibTorch says. Returns how many
+// operations a run has.
 Result<std::size_t> libtorch_into(const std::filesystem::path& folder, const std::filesystem::path& bundle,
-                                  const std::filesystem::path& root);
+                                  const std::filesystem::path& root, int threads);
 
 }  // namespace strata::generate

@@ -25,12 +25,13 @@ std::string described(const graph::Graph& graph, const char* what, const std::ve
 
 }  // namespace
 
-Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle, const fs::path& root) {
+Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle, const fs::path& root, int threads) {
   const auto graph = STRATA_TRY(load_graph(bundle));
   const auto question = STRATA_TRY(core::case_in(bundle));
   const auto source = STRATA_TRY(libtorch_source(graph, question.id()));
   STRATA_TRY(write_text(folder / "network.cpp", source));
   const std::map<std::string, std::string> values{
+      {"threads", std::to_string(threads)},
       {"name", escape::markdown(question.model)},
       {"case", escape::markdown_code(question.id())},
       {"inputs", described(graph, "Inputs", graph.inputs) + described(graph, "Outputs", graph.outputs)}};
@@ -40,8 +41,9 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
         "runtime/template/printable.hpp", "runtime/template/program_folder.hpp", "runtime/serve/torch_tensors.hpp",
         "cmake/StrataTorch.cmake"}) {
     const auto text = STRATA_TRY(read_text(root / file));
-    STRATA_TRY(write_text(folder / fs::path(file).filename(),
-                          fs::path(file).extension() == ".md" ? fill_in(text, values) : text));
+    const auto type = fs::path(file).extension();
+    STRATA_TRY(
+        write_text(folder / fs::path(file).filename(), type == ".md" || type == ".txt" ? fill_in(text, values) : text));
   }
   for (const auto& done : {copy_constants(bundle, folder), copy_weights(bundle, folder),
                            write_reference(folder / "reference.safetensors", graph, bundle, "fp32")})

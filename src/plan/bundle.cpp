@@ -215,6 +215,19 @@ std::vector<fs::path> find_captured(const std::vector<nlohmann::json>& specs, co
   return folders;
 }
 
+Result<nlohmann::json> inputs_of(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+                                 const Wishes& wishes) {
+  const auto key = STRATA_TRY(key_of(spec, code_of(spec, place, environment)));
+  const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
+  STRATA_TRY(private_folder(bundles, kRemedy));
+  if (!wishes.fresh)
+    if (const auto match = find_cached(candidates(bundles / key, is_users(spec)), spec, wishes); !match.folder.empty())
+      if (const auto info = read_info(match.folder)) return outside::field(*info, "inputs");
+  return check_capture(
+      {.spec = spec, .out = bundles / "check", .timeout_s = wishes.timeout_s, .progress = wishes.progress}, place,
+      environment);
+}
+
 Result<nlohmann::json> read_captured(const fs::path& folder) {
   auto info = read_info(folder);
   if (info) count_flops(folder, *info);

@@ -41,6 +41,11 @@ struct Wishes {
 Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
                           const Wishes& wishes);
 
+// The inputs that the network takes, as bundle.json lists them, from its capture where it is cached; else it is built
+// and run, and nothing is kept: for plans. Error: what the capture would refuse.
+Result<nlohmann::json> inputs_of(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+                                 const Wishes& wishes);
+
 // Where captures of these cases lie in the cache, in their order; empty: there is none. Nothing is checked and nothing
 // captured: for plans. Whether one can be taken is seen when it is.
 std::vector<std::filesystem::path> find_captured(const std::vector<nlohmann::json>& specs, const Installation& place,

@@ -118,58 +118,84 @@ tl::expected<worker::Finished, worker::Failure> run(
   return run_in_kept_process(launch, arguments, longest, show);
 }
 
-}  // namespace
+// Where a capture writes. A model file's may write into a folder of its own only, from which the result is moved.
+struct Files {
+  fs::path log, kept_log, incoming, out;
+  bool confined = false;
+};
 
-Result<fs::path> run_capture(const Capture& capture, const Installation& place, const Environment& environment) {
+Files files_of(const Capture& capture, const Installation& place) {
+  const auto name = capture.out.filename().string();
+  Files files{.log = fmt::format("{}.{}.log", capture.out.string(), getpid()),
+              .kept_log = place.cache / "logs" / fmt::format("capture-{}.log", name),
+              .incoming = capture.out.parent_path() / fmt::format(".{}.partial-{}", name, getpid()),
+              .out = capture.out,
+              .confined = is_model_file(outside::text_or(capture.spec, "model"))};
+  if (files.confined) files.out = files.incoming / name;
+  return files;
+}
+
+// What the capture answers at its end, with `more` among its arguments. Error: what it said, or how it ended.
+Result<Json> answer_of(const Capture& capture, const Files& files, const std::vector<std::string>& more,
+                       const Installation& place, const Environment& environment) {
   remove_left_overs(capture.out);
-  const fs::path log = fmt::format("{}.{}.log", capture.out.string(), getpid());
-  const fs::path kept_log = place.cache / "logs" / fmt::format("capture-{}.log", capture.out.filename().string());
-  // a model file's capture may write into a folder of its own only, from which the result is moved
-  const bool confined = is_model_file(outside::text_or(capture.spec, "model"));
-  const fs::path incoming =
-      capture.out.parent_path() / fmt::format(".{}.partial-{}", capture.out.filename().string(), getpid());
-  const fs::path out = confined ? incoming / capture.out.filename() : capture.out;
   worker::Launch launch;
-  const auto networks = STRATA_TRY(networks_of(capture, place, confined));
+  const auto networks = STRATA_TRY(networks_of(capture, place, files.confined));
   // the spec itself and no file of it, which a killed driver would leave behind
-  std::vector<std::string> arguments{"--spec",     capture.spec.dump(), "--out",
-                                     out.string(), "--networks",        networks.string()};
-  if (!capture.strict.empty()) arguments.insert(arguments.end(), {"--strict", capture.strict.string()});
-  if (capture.by_state) arguments.emplace_back("--by-state");
+  std::vector<std::string> arguments{"--spec",           capture.spec.dump(), "--out",
+                                     files.out.string(), "--networks",        networks.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
   const auto temporary = STRATA_TRY(temporary_folder(place.cache));
   launch.env = {{"STRATA_OVERLAY", place.overlay},
                 {"TMPDIR", temporary},
                 {"STRATA_ROOT", place.root.string()},
                 {"OMP_NUM_THREADS", std::to_string(capture.spec.value("threads", 1))}};
   launch.env.merge(python_variables({place.root / "src", place.root / "sdk/python"}));
-  launch.log_path = log.string();
+  launch.log_path = files.log.string();
   std::error_code ec;
-  if (confined) {
-    fs::create_directory(incoming, ec);
-    STRATA_TRY(confine(launch, place, {incoming, networks}));
+  if (files.confined) {
+    fs::create_directory(files.incoming, ec);
+    STRATA_TRY(confine(launch, place, {files.incoming, networks}));
   }
   const auto python = [&](const std::vector<std::string>& words) {
     return python_command(environment.python, place.root, words);
   };
-  const auto ran = run(capture, std::move(launch), arguments, python, confined);
-  if (!ran) {
-    remove_all_of(capture.out, log, incoming);
-    return fail(ran.error().what, ran.error().hint);
-  }
-  const fs::path folder = capture.by_state ? fs::path(outside::text_or(worker::last_line(*ran), "folder")) : out;
-  if (ran->exit_code != 0 || ran->signal || ran->timed_out || !fs::exists(folder / "bundle.json", ec)) {
-    auto error = error_of(*ran, capture, log, kept_log);
-    remove_all_of(capture.out, log, incoming);
+  const auto ran = run(capture, std::move(launch), arguments, python, files.confined);
+  const auto answer = ran ? worker::last_line(*ran) : Json();
+  if (!ran || ran->exit_code != 0 || ran->signal || ran->timed_out || !outside::flag_or(answer, "ok", false)) {
+    auto error = ran ? error_of(*ran, capture, files.log, files.kept_log) : Error{ran.error().what, ran.error().hint};
+    remove_all_of(capture.out, files.log, files.incoming);
     return tl::unexpected(std::move(error));
   }
-  fs::remove(log, ec);
-  if (!confined) return folder;
+  fs::remove(files.log, ec);
+  return answer;
+}
+
+}  // namespace
+
+Result<fs::path> run_capture(const Capture& capture, const Installation& place, const Environment& environment) {
+  const auto files = files_of(capture, place);
+  std::vector<std::string> more;
+  if (!capture.strict.empty()) more = {"--strict", capture.strict.string()};
+  if (capture.by_state) more.emplace_back("--by-state");
+  const auto answer = STRATA_TRY(answer_of(capture, files, more, place, environment));
+  const fs::path folder = capture.by_state ? fs::path(outside::text_or(answer, "folder")) : files.out;
+  if (!files.confined) return folder;
+  std::error_code ec;
   const auto moved = capture.out.parent_path() / folder.filename();
   fs::rename(folder, moved, ec);  // one that another run has just put there stays
-  fs::remove_all(incoming, ec);
+  fs::remove_all(files.incoming, ec);
   if (!fs::exists(moved / "bundle.json", ec))
     return fail(fmt::format("cannot move the captured network to {}", moved.string()), "free some space");
   return moved;
+}
+
+Result<Json> check_capture(const Capture& capture, const Installation& place, const Environment& environment) {
+  const auto files = files_of(capture, place);
+  const auto answer = STRATA_TRY(answer_of(capture, files, {"--check"}, place, environment));
+  std::error_code ec;
+  fs::remove_all(files.incoming, ec);
+  return outside::field(answer, "inputs");
 }
 
 }  // namespace strata::plan

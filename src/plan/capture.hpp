@@ -26,4 +26,8 @@ struct Capture {
 Result<std::filesystem::path> run_capture(const Capture& capture, const Installation& place,
                                           const Environment& environment);
 
+// Captures nothing: the inputs that the network takes, as bundle.json lists them. Error: what a capture would refuse of
+// the spec.
+Result<nlohmann::json> check_capture(const Capture& capture, const Installation& place, const Environment& environment);
+
 }  // namespace strata::plan

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "common/hash.hpp"
 #include "common/nearest.hpp"
 #include "common/text.hpp"
 #include "plan/axes.hpp"
@@ -50,6 +51,7 @@ Result<std::string> existing(const std::string& option, const std::string& path,
   std::error_code ec;
   if (folder ? !fs::is_directory(path, ec) : !fs::is_regular_file(path, ec))
     return usage(fmt::format("{} {}: there is no such {}", option, path, folder ? "folder" : "file"), "check the path");
+  if (!folder) STRATA_TRY(check_size(path));
   return fs::absolute(path, ec).lexically_normal().string();
 }
 

@@ -215,6 +215,7 @@ struct Document {
   std::string id;               // of a part
   std::vector<Document> parts;  // each with a title, an answer and sections of its own; they come behind the sections
   std::string footnote;         // how a page is read
+  std::vector<Fact> marks;      // in front of every row of a CSV: {"run_state", "interrupted"}
 };
 
 }  // namespace strata::document

@@ -70,7 +70,7 @@ std::string edge_words(const Json& edge) {
   std::string out;
   for (const auto& what : list(edge, "differs"))
     if (what.is_string()) out += (out.empty() ? "differs in " : "; ") + what.get<std::string>();
-  return out.empty() ? "differs in more than one thing" : out;
+  return out.empty() ? "differs in more than its edge names" : out;
 }
 
 }  // namespace strata::report

@@ -23,7 +23,7 @@ std::vector<LedgerNode> ledger_nodes(const Json& one_case, std::vector<const Jso
 // What an edge says: "-8.30 ms (-9.00 to -7.60)" or "" where it has no difference.
 std::string edge_difference(const Json& edge);
 
-// "one change: ...", "differs: layout ...", "peer".
+// What it changes, or "differs in layout ...", or that it is a peer.
 std::string edge_words(const Json& edge);
 
 }  // namespace strata::report

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report/access.hpp"
+#include "store/run_state.hpp"
 
 namespace strata::report {
 
@@ -25,6 +26,12 @@ std::vector<document::Fact> run_facts(const store::Run& run) {
     facts.push_back({"shard", fmt::format("{}; ./strata show {} has all that its store has", shard, run.run_id)});
   facts.push_back({"command", run.command});
   return facts;
+}
+
+std::vector<document::Fact> run_marks(const store::Run& run) {
+  return {{"run", run.run_id},
+          {"run_state", store::to_string(store::state_of(run))},
+          {"run_resumed", fmt::format("{}", whole(run.settings, "resumed", 0))}};
 }
 
 }  // namespace strata::report

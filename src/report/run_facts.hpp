@@ -10,5 +10,7 @@
 namespace strata::report {
 
 std::vector<document::Fact> run_facts(const store::Run& run);
+// Which run it is, its state, and how often it was resumed: for every row of a CSV.
+std::vector<document::Fact> run_marks(const store::Run& run);
 
 }  // namespace strata::report

@@ -112,6 +112,7 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
   if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
+  out.marks = run_marks(run);
   return out;
 }
 

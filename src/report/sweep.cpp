@@ -135,6 +135,7 @@ document::Document sweep_document(const store::Run& run) {
   }
   if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   out.facts = run_facts(run);
+  out.marks = run_marks(run);
   return out;
 }
 

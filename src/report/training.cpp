@@ -384,6 +384,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
   out.summary = resumed_words(run) + out.summary;
   if (auto shards = shards_section(run)) out.sections.push_back(std::move(*shards));
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
+  out.marks = run_marks(run);
   return out;
 }
 

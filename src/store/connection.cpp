@@ -369,4 +369,13 @@ Result<Connection> Connection::to_read(const fs::path& path) {
   return connection;
 }
 
+Result<std::optional<Connection>> Connection::to_look_at(const fs::path& path) {
+  {
+    Connection connection(path);
+    STRATA_TRY(connection.open(path.string(), SQLITE_OPEN_READONLY));
+    if (const auto origin = STRATA_TRY(connection.origin()); origin != Origin::own) return std::nullopt;
+  }
+  return to_read(path);
+}
+
 }  // namespace strata::store

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "common/result.hpp"
@@ -22,6 +23,8 @@ class Connection {
   // changes what is stored, and needs no right to write; an interrupt ends what is being read.
   static Result<Connection> to_write(const std::filesystem::path& path);
   static Result<Connection> to_read(const std::filesystem::path& path);
+  // For reading, of a file that to_write would take; nullopt: it would begin a store there. Changes nothing.
+  static Result<std::optional<Connection>> to_look_at(const std::filesystem::path& path);
   Connection(Connection&&) noexcept;
   Connection& operator=(Connection&&) noexcept;
   ~Connection();

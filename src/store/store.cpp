@@ -3,6 +3,7 @@
 #include "store/store.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <system_error>
@@ -42,6 +43,10 @@ void bind_result(Statement& put, const Row& row, const Json& info) {
 
 constexpr double kMostPeak = 1e9;  // GFLOP/s, GB/s: beyond any machine
 
+tl::unexpected<Error> no_place() {
+  return fail("there is no place for the store: HOME is not set", "name a file with --store PATH", Exit::environment);
+}
+
 }  // namespace
 
 fs::path Store::default_path() {
@@ -51,8 +56,7 @@ fs::path Store::default_path() {
 }
 
 Result<Store> Store::open(const fs::path& path) {
-  if (path.empty())
-    return fail("there is no place for the store: HOME is not set", "name a file with --store PATH", Exit::environment);
+  if (path.empty()) return no_place();
   if (path == default_path()) STRATA_TRY(private_folder(path.parent_path(), "name another file with --store PATH"));
   std::error_code ec;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), ec);
@@ -74,6 +78,21 @@ Result<Store> Store::open_existing(const fs::path& path) {
                 "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage);
   auto opened = STRATA_TRY(Connection::to_read(path));
   return Store(std::move(opened));
+}
+
+Result<std::optional<Store>> Store::look_at(const fs::path& path) {
+  if (path.empty()) return no_place();
+  std::error_code ec;
+  fs::path written = fs::absolute(path, ec);
+  const bool there = fs::exists(written, ec);
+  while (!fs::exists(written, ec) && !ec && written.has_relative_path()) written = written.parent_path();
+  if (ec || (!there && !fs::is_directory(written, ec)) || ::access(written.c_str(), W_OK) != 0)
+    return fail(fmt::format("store {}: {} cannot be written", path.string(), written.string()),
+                "name another file with --store PATH", Exit::usage);
+  if (!there) return std::nullopt;
+  auto opened = STRATA_TRY(Connection::to_look_at(path));
+  if (!opened) return std::nullopt;
+  return Store(*std::move(opened));
 }
 
 Result<void> Store::begin_run(const Run& run) {

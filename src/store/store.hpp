@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -25,6 +26,8 @@ class Store {
   static Result<Store> open(const std::filesystem::path& path);
   // Opens an existing store for reading, which needs no right to write; an absent file is an error with a hint.
   static Result<Store> open_existing(const std::filesystem::path& path);
+  // What open() would refuse is refused, and nothing is made or changed; nullopt: open() would begin a store there.
+  static Result<std::optional<Store>> look_at(const std::filesystem::path& path);
   // $XDG_DATA_HOME/strata/strata.db, or ~/.local/share/strata/strata.db.
   static std::filesystem::path default_path();
 

@@ -77,7 +77,21 @@ def test_lists_every_set_with_its_state(own, tmp_path):
         path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
         path.unlink()
     states = [json.loads(own.run("data", "list", "--format", "json").stdout)[1]["state"]]
-    assert states == ["here, a part of it (--partial)"], states
+    assert len(states) == 1 and states[0].startswith("here, a part of it: fewer images"), states
+    assert "--partial" in states[0] and states[0].endswith("./strata data fetch mnist"), states
+
+
+def test_a_set_of_which_files_are_missing_names_them_and_what_fetches_them(own, tmp_path):
+    write_mnist(tmp_path / "sets" / "mnist")
+    for name in ("train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz"):
+        (tmp_path / "sets" / "mnist" / name).unlink()
+    state = json.loads(own.run("data", "list", "--format", "json").stdout)[1]["state"]
+    assert state == (
+        "in part: mnist/train-labels-idx1-ubyte.gz, mnist/t10k-images-idx3-ubyte.gz: there are no "
+        "such files, and mnist needs them; ./strata data fetch mnist"
+    )
+    done = own.run("data", "verify", "mnist")
+    assert done.returncode == 3 and "t10k-images-idx3-ubyte.gz: there are no such" in done.stderr
 
 
 def test_says_where_it_looks(own, tmp_path):

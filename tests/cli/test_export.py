@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -28,6 +29,18 @@ def left(strata) -> list[str]:
         and not p.name.startswith("strata.db")
         and p.name not in ("logs", "reports")
     )
+
+
+def test_an_interrupt_while_the_artefact_is_made_is_no_fault_of_the_level(strata):
+    shipping_level(strata, prepare='echo \'{"progress": "at it"}\'; sleep 600\n')
+    process = strata.start("export", MODEL, "--level", "shipped", "-o", "out", *OPTIONS)
+    for line in process.stderr:
+        if "shipped: at it" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted: nothing was written" in errors, errors
+    assert "could not be made" not in errors and left(strata) == []
 
 
 def test_an_export_holds_the_artefact_a_program_a_test_that_passes_and_the_certificate_of_the_newest_run(

@@ -160,13 +160,16 @@ def test_a_mode_that_the_device_lacks_makes_every_row_unsupported(strata):
         json_fields={"precisions": ["fp32", "tf32"]},
         precision={"has": ["fp32", "tf32"]},
     )
-    done, result = strata.compare("one", more=("--precision", "tf32"))
-    row = rows_of(result)["one"]
+    done, result = strata.compare("one", more=("--precision", "fp32,tf32"))
+    row = result["cases"][1]["rows"][0]
     assert (done.returncode, row["state"], row["reason_short"]) == (
         3,
         "unsupported",
         "tf32 is a mode of CUDA devices",
     )
+    alone = strata.run(*strata.arguments("one"), "--precision", "tf32")
+    assert alone.returncode == 3 and not alone.stdout, alone.stdout
+    assert "none of them can run this: one: tf32 is a mode of CUDA devices" in alone.stderr
 
 
 @pytest.mark.parametrize(

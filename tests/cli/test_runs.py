@@ -128,6 +128,19 @@ def test_a_list_of_runs_is_as_wide_as_the_terminal(measured):
         assert ("command" in lines[0]) == (width >= 100), lines
 
 
+def test_a_long_name_leaves_the_list_of_runs_as_wide_as_the_terminal(strata):
+    strata.level("one")
+    strata.compare("one", more=("--name", "a name that is longer than any column " * 2))
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    words = [str(PROGRAM), "list", "runs", "--store", str(strata.store)]
+    subprocess.run(words, stdout=theirs, check=True, env=strata.environment)
+    os.close(theirs)
+    lines = os.read(ours, 1 << 16).decode().splitlines()
+    os.close(ours)
+    assert len(lines) == 2 and max(map(len, lines)) <= 80 and "a name" in lines[1], lines
+
+
 def test_an_exported_run_is_a_store_that_shows_the_same_and_comes_back_once(
     measured, store, tmp_path
 ):

@@ -31,6 +31,10 @@ def test_a_budget_that_ends_early_leaves_points_that_resume_goes_on_with(strata)
     assert f"{rows} of 4 points were reached" in words
     run = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
     assert json.loads(run.stdout)["title"] == document["title"]
+    shown = strata.run("show", "last", "--store", str(strata.store), "--format", "csv").stdout
+    header, first = (line.split(",")[:4] for line in shown.splitlines()[:2])
+    assert header == ["table", "run", "run_state", "run_resumed"]
+    assert first[2] in ("finished", "interrupted"), first
 
 
 def blocks_of(strata) -> dict[tuple, list[tuple]]:

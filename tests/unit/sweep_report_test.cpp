@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "report/render/csv.hpp"
 #include "report/render/html.hpp"
 #include "report/sweep.hpp"
 #include "report/sweep_figures.hpp"
@@ -182,6 +183,15 @@ TEST(SweepReport, that_decided_nothing_is_one_sentence_and_one_table) {
   EXPECT_EQ(document.summary, "No point has a result that can be told.");
   run.settings["resumed"] = 1;
   EXPECT_EQ(sweep_document(run).summary, "Resumed once after it was cut off. No point has a result that can be told.");
+}
+
+TEST(SweepReport, says_in_every_row_of_its_csv_whether_it_was_cut_off_or_resumed) {
+  store::Run run;
+  run.run_id = "r", run.finished = "2026-11-21T06:00:00Z", run.interrupted = true;
+  run.settings = {{"verb", "sweep"}, {"resumed", 2}};
+  auto document = sweep_document(run);
+  document.sections = {{.id = "s", .items = {document::Table{.id = "t", .columns = {{.id = "a"}}, .rows = {{"x"}}}}}};
+  EXPECT_EQ(document::render_csv(document), "table,run,run_state,run_resumed,a\nt,r,interrupted,2,x\n");
 }
 
 TEST(SweepFront, has_the_points_that_no_other_of_the_same_work_beats_in_both_time_and_memory) {

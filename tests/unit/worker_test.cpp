@@ -19,43 +19,13 @@
 #include "processes.hpp"
 #include "worker/answers.hpp"
 #include "worker/log_file.hpp"
+#include "worker_fixture.hpp"
 
 namespace strata::worker {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-
-// A folder of its own for each test, and fakes in it.
-class WorkerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "strata_worker_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    interrupted() = false;
-    fs::remove_all(folder_);
-  }
-
-  Launch fake(const Json& script = Json::object()) const {
-    Launch launch;
-    launch.argv = {"python3", "-IS", std::string(STRATA_SOURCE_DIR) + "/tests/fakes/fake_worker.py", script.dump()};
-    launch.log_path = (folder_ / "log").string();
-    return launch;
-  }
-  std::unique_ptr<Worker> started(const Json& script = Json::object()) const {
-    auto worker = Worker::start(fake(script));
-    EXPECT_TRUE(worker.has_value()) << worker.error().what;
-    return std::move(*worker);
-  }
-
-  fs::path folder_;
-};
-
-const Json hello = {{"api", 2}};
 
 TEST_F(WorkerTest, answers_requests_in_order) {
   const auto worker = started();
@@ -131,10 +101,6 @@ TEST_P(MisbehavingWorker, becomes_a_failure_with_its_state_and_reason) {
   } else {
     EXPECT_TRUE(worker->call("memory", {}, 10s));
   }
-}
-
-Json in_hello(const Json& trouble) {
-  return {{"ops", {{"hello", trouble}}}};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -254,49 +220,6 @@ TEST_F(WorkerTest, ends_one_that_stops_at_bye) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
 }
 
-// The process that left the worker when it was asked `hello`.
-pid_t escaped_from(Worker& worker) {
-  EXPECT_TRUE(worker.call("hello", hello, 10s));
-  const auto log = worker.log_tail();
-  const auto at = log.find("escaped ");
-  return at == std::string::npos ? -1 : std::atoi(log.c_str() + at + 8);
-}
-
-TEST_F(WorkerTest, ends_grandchildren_that_left_its_group_and_its_session) {
-  const auto worker = started(in_hello({{"escape", true}}));
-  const pid_t escaped = escaped_from(*worker);
-  ASSERT_TRUE(process_lives(escaped));
-  worker->end();
-  EXPECT_TRUE(gone_within(escaped, 2s));
-}
-
-TEST_F(WorkerTest, ends_grandchildren_that_nothing_leads_to_when_no_worker_runs_any_more) {
-  auto worker = started(in_hello({{"escape", "bare"}}));
-  auto other = started(Json::object());
-  ASSERT_TRUE(other->call("hello", hello, 10s));
-  const pid_t escaped = escaped_from(*worker);
-  ASSERT_TRUE(process_lives(escaped));
-  worker->end();
-  EXPECT_TRUE(other->call("memory", {}, 10s)) << "another worker and what it started live on";
-  other->end();
-  EXPECT_FALSE(process_lives(escaped));
-  EXPECT_NE(::kill(escaped, 0), 0) << "it is reaped, too";
-}
-
-TEST_F(WorkerTest, leaves_children_alone_that_are_no_workers) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execlp("sleep", "sleep", "1000", nullptr);
-    ::_exit(127);
-  }
-  const auto worker = started(Json::object());
-  ASSERT_TRUE(worker->call("hello", hello, 10s));
-  worker->end();
-  EXPECT_TRUE(process_lives(child));
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-}
-
 TEST_F(WorkerTest, keeps_the_beginning_and_the_end_of_a_log_without_bound) {
   const auto worker = started(in_hello({{"log", "the first line"}, {"log_bytes", 40 << 20}}));
   ASSERT_TRUE(worker->call("hello", hello, 60s));
@@ -382,26 +305,6 @@ TEST_F(WorkerTest, can_be_ended_while_it_is_stopped) {
   EXPECT_FALSE(process_lives(pid));
 }
 
-TEST_F(WorkerTest, kills_one_that_ignores_bye_and_its_helpers_with_it) {
-  const auto worker = started(Json{{"helper", true}, {"ops", {{"bye", {{"hang", true}}}}}});
-  const auto greeting = worker->call("hello", hello, 10s);
-  ASSERT_TRUE(greeting);
-  const pid_t helper = (*greeting)["helper_pid"].get<pid_t>();
-  ASSERT_TRUE(process_lives(helper));
-  worker->end();
-  EXPECT_TRUE(gone_within(helper, 2s));
-}
-
-TEST_F(WorkerTest, kills_helpers_of_a_worker_that_crashed) {
-  const auto worker = started(Json{{"helper", true}, {"ops", {{"memory", {{"signal", SIGSEGV}}}}}});
-  const auto greeting = worker->call("hello", hello, 10s);
-  ASSERT_TRUE(greeting);
-  const auto answer = worker->call("memory", {}, 10s);
-  ASSERT_FALSE(answer);  // noticed although the helper still holds the worker's output open
-  EXPECT_EQ(answer.error().state, State::crashed);
-  EXPECT_TRUE(gone_within((*greeting)["helper_pid"].get<pid_t>(), 2s));
-}
-
 TEST_F(WorkerTest, returns_at_once_when_interrupted) {
   install_interrupt_handler();
   const auto worker = started(in_hello({{"hang", true}}));
@@ -465,66 +368,6 @@ TEST_F(WorkerTest, pins_every_thread_and_starts_pinned) {
   ASSERT_EQ(::sched_getaffinity(other->pid(), sizeof got, &got), 0);
   EXPECT_EQ(CPU_COUNT(&got), 1);
   EXPECT_FALSE(other->pin({-1}));
-}
-
-// Not a test of its own: the driver that `leaves_no_worker_behind_when_the_driver_is_killed` runs and kills.
-TEST_F(WorkerTest, child_driver) {
-  const char* out = std::getenv("STRATA_TEST_CHILD_DRIVER");
-  if (out == nullptr) {
-    GTEST_SKIP() << "only as the child of another test";
-  }
-  std::vector<std::unique_ptr<Worker>> workers;
-  std::string pids;
-  for (int i = 0; i < 3; ++i) {
-    workers.push_back(started(Json{{"helper", true}}));
-    const auto greeting = workers.back()->call("hello", hello, 20s);
-    ASSERT_TRUE(greeting);
-    pids += std::to_string(workers.back()->pid()) + " " + std::to_string((*greeting)["helper_pid"].get<pid_t>()) + " ";
-  }
-  workers[0]->pause();
-  workers[1]->pause();
-  std::ofstream(std::string(out) + ".part") << pids;
-  fs::rename(std::string(out) + ".part", out);
-  ::pause();
-}
-
-TEST_F(WorkerTest, leaves_no_worker_behind_when_the_driver_is_killed) {
-  const std::string out = (folder_ / "pids").string();
-  ::setenv("STRATA_TEST_CHILD_DRIVER", out.c_str(), 1);
-  const pid_t driver = ::fork();
-  if (driver == 0) {
-    for (const char* shard : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
-      ::unsetenv(shard);  // the child runs this one test whatever its number
-    ::execl("/proc/self/exe", "strata_unit", "--gtest_filter=WorkerTest.child_driver", nullptr);
-    ::_exit(127);
-  }
-  ::unsetenv("STRATA_TEST_CHILD_DRIVER");
-  for (int i = 0; i < 2000 && !fs::exists(out); ++i) {
-    std::this_thread::sleep_for(10ms);
-  }
-  ASSERT_TRUE(fs::exists(out));
-  std::vector<pid_t> pids;
-  std::ifstream file(out);
-  for (pid_t pid = 0; file >> pid;) {
-    pids.push_back(pid);
-    EXPECT_TRUE(process_lives(pid));
-  }
-  ASSERT_EQ(pids.size(), 6U);  // three workers (two of them stopped), and a helper of each
-  ::kill(driver, SIGKILL);
-  int status = 0;
-  ::waitpid(driver, &status, 0);
-  for (const pid_t pid : pids) {
-    EXPECT_TRUE(gone_within(pid, 5s)) << pid;
-  }
-}
-
-TEST_F(WorkerTest, ends_its_workers_when_it_is_destroyed) {
-  pid_t pid = 0;
-  {
-    const auto worker = started();
-    pid = worker->pid();
-  }
-  EXPECT_FALSE(process_lives(pid));
 }
 
 }  // namespace

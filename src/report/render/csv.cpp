@@ -157,10 +157,15 @@ std::string render_csv(const Document& document) {
   std::string out;
   for (auto& grid : grids_of(document)) {
     if (!out.empty()) out += "\n";
-    grid.header.insert(grid.header.begin(), "table");
+    Fields names{"table"}, values{grid.id};
+    for (const auto& mark : document.marks) {
+      names.push_back(mark.name);
+      values.push_back(mark.value);
+    }
+    grid.header.insert(grid.header.begin(), names.begin(), names.end());
     out += csv_line(grid.header);
     for (auto& row : grid.rows) {
-      row.insert(row.begin(), grid.id);
+      row.insert(row.begin(), values.begin(), values.end());
       out += csv_line(row);
     }
   }

@@ -55,8 +55,9 @@ document::Section ledger_section(const Json& one_case) {
     table.depths.push_back(0);
   }
   table.note =
-      "Each level stands below the one that it is compared with. Where more than one thing differs, nothing is "
-      "attributed; a peer has a speedup and no attribution.";
+      "Each level stands below the one that it is compared with; a difference belongs to all that its edge names. "
+      "Where "
+      "something else differs, too, nothing is attributed; a peer has a speedup and no attribution.";
   if (const auto limit = number(one_case, "limits.limit_ms"))
     table.note += fmt::format(" {}: {}.", limit_title(one_case), duration(*limit));
   section.items.push_back(std::move(table));
