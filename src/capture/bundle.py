@@ -24,6 +24,7 @@ from capture.dynamic import DynamicCapture, check_range
 from capture.effects import STATE_HINT, Answers, find_effects
 from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
+from capture.flushed import flushed_answers
 from capture.forward import advice
 from capture.graph import write_graph
 from capture.identity import state_of_capture, write_manifest
@@ -349,6 +350,8 @@ class _Capture:
             self.info["outputs"] = described_outputs(runs["default"][0])
         else:
             self._write_reference(name, expected, runs)
+        if flushed := flushed_answers(self.runner, work, entries, expected, self.e0):
+            self.write(f"reference/{name}.flushed", flushed)
         return runs, expected
 
     def _run_all(

@@ -417,3 +417,26 @@ class UnusedLast(nn.Module):
 
 def unused_last():
     return UnusedLast(), drawn(3, 6)
+
+
+# ------------------------------------------------------------------------------ subnormal numbers
+
+
+class Rescaled(nn.Module):
+    """A layer whose inputs or weights are below 1.2e-38, and whose answers are scaled back."""
+
+    def __init__(self, weights: float) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(16, 8, bias=False), nn.Linear(8, 4)
+        self.inner.weight.data *= weights
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer((self.inner(x) * 2.0**126).relu())
+
+
+def subnormal_weights():
+    return Rescaled(2.0**-127), drawn(4, 16)
+
+
+def subnormal_inputs():
+    return Rescaled(1.0), drawn(4, 16) * 2.0**-128

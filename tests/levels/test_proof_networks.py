@@ -358,6 +358,36 @@ def test_a_level_that_drops_nan_is_told_and_eager_is_not(tmp_path):
     assert len(told) == 1 and told[0].startswith("openvino drops NaN"), told
 
 
+@pytest.mark.parametrize(
+    ("network", "flushes"),
+    [("subnormal_weights", "openvino"), ("subnormal_inputs", "flushes_subnormals")],
+)
+def test_a_level_that_flushes_subnormal_numbers_is_told_so_and_what_to_do(
+    network, flushes, tmp_path
+):
+    """By a plain PyTorch computation eager keeps them; OpenVINO does not keep those of weights."""
+    from client import compare_all
+    from faulty_eager.copies import plant
+
+    levels = plant(tmp_path / "levels", ["flushes_subnormals"])
+    names = f"eager,onnxruntime,{flushes}"
+    result = compare_all(tmp_path, f"{MODELS}:{network}", "--levels", names, *QUICK, levels=levels)
+    by_level = {row["level"]: row for row in result["cases"][0]["rows"]}
+    assert by_level["eager"]["state"] == by_level["onnxruntime"]["state"] == "measured", by_level
+    refused = by_level[flushes]
+    assert refused["state"] == "unequal"
+    assert refused["reason_short"] == "subnormal numbers are flushed to zero"
+    assert "scale the weights and inputs" in refused["reason"]
+
+
+def test_answers_with_subnormal_numbers_flushed_are_kept_only_where_they_are_others(captured):
+    flushed = captured("subnormal_weights") / "reference" / "timed.flushed.safetensors"
+    bias = captured("subnormal_weights") / "weights" / "timed.safetensors"
+    expected = load_file(bias)["outer.bias"].expand(4, 4)
+    assert torch.equal(load_file(flushed)["0/output"], expected), "the first layer gives zeros"
+    assert not list((captured("clips") / "reference").glob("*.flushed*"))
+
+
 # -------------------------------------------------------------------------------- planted faults
 
 
