@@ -460,10 +460,17 @@ class _Capture:
         wide = self.info["reference"] == "float64"
 
         whole = copy.deepcopy(module).to(self.spec["device"])
-        results, descriptions = ref.faulty_references(
-            self.runner, whole.double() if wide else whole, self.ring[0], expected, self.work, wide
+        results, descriptions, unseen = ref.faulty_references(
+            self.runner,
+            whole.double() if wide else whole,
+            self.ring[0],
+            expected,
+            self.work,
+            wide,
+            self.e0,
         )
         self.info["faults"], self.info["fault_sentences"] = list(results), descriptions
+        self.info["unproven"] = self.info["unproven"] or unseen
         self.write(
             "reference/faults",
             {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()},

@@ -22,7 +22,7 @@ namespace strata::proof {
 inline constexpr double strict_limit = 8;         // of the tensor's error
 inline constexpr double reassociated_limit = 64;  // the same for levels that declare Winograd, FFT, ...
 inline constexpr double element_factor = 2;       // the largest element's bound is this times the tensor's: 16, 128
-inline constexpr double power_limit = 10;         // planted faults must reach this many times the strict bound
+inline constexpr double power_limit = 1;          // planted faults must reach this many times the strict bound
 inline constexpr double widest_envelope = 4;      // two draws of noise differ by 1.4 times their size
 inline constexpr double spread_limit = 0.10;      // spread across inputs over spread across classes
 

@@ -395,7 +395,28 @@ def test_a_fault_that_changes_nothing_says_nothing_of_the_proof(captured):
     """The last bias is that of a layer that no output follows."""
     folder = captured("unused_last")
     info = read_bundle(folder)
-    assert info["faults"] == ["relu_dropped"]
+    assert set(info["faults"]) == {"relu_dropped", "bias_zero"}
+    assert "bias_zero: first.bias = 0" in info["fault_sentences"], "planted elsewhere"
     planted = {"y": load_file(folder / "reference" / "faults.safetensors")["relu_dropped/0/output"]}
     expected = {"y": load_file(folder / "reference" / "generic1.safetensors")["f64/0/output"]}
     assert ref.output_errors(planted, expected)["y"] > 80 * envelope_of(folder, "generic1")
+
+
+def test_a_fault_that_a_maximum_hides_is_planted_where_it_shows(captured):
+    folder = captured("highest")
+    info = read_bundle(folder)
+    assert "relu_dropped: first (Tanh) left out" in info["fault_sentences"], info["fault_sentences"]
+    expected = {"y": load_file(folder / "reference" / "generic1.safetensors")["f64/0/output"]}
+    planted = load_file(folder / "reference" / "faults.safetensors")
+    bound = 8 * envelope_of(folder, "generic1")
+    assert all(ref.output_errors({"y": y}, expected)["y"] > 10 * bound for y in planted.values())
+
+
+def test_a_network_of_operations_that_no_fault_knows_has_one_in_its_graph(captured):
+    info = read_bundle(captured("spectrum"))
+    assert info["faults"] == ["result_left_out"] and not info["unproven"], info["fault_sentences"]
+
+
+def test_answers_that_no_fault_can_change_are_unproven_and_say_so(captured):
+    info = read_bundle(captured("constant"))
+    assert info["unproven"].startswith("no fault that is planted in it shows"), info
