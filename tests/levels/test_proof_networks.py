@@ -388,6 +388,25 @@ def test_answers_with_subnormal_numbers_flushed_are_kept_only_where_they_are_oth
     assert not list((captured("clips") / "reference").glob("*.flushed*"))
 
 
+def test_levels_of_other_authors_that_are_refused_and_agree_are_told_of(tmp_path):
+    """Two that call themselves peers, with the same fault."""
+    from client import compare_all
+    from faulty_eager.copies import plant
+
+    levels = plant(tmp_path / "levels", ["bias_zero", "bias_zero:batch=9"])
+    for file in levels.glob("*/level.json"):
+        text = file.read_text(encoding="utf-8").replace(":batch=9", "")
+        file.write_text(text.replace('"peer": false', '"peer": true'), encoding="utf-8")
+    names = sorted(folder.name for folder in levels.iterdir())
+    model = f"{MODELS}:clips"
+    result = compare_all(
+        tmp_path, model, "--levels", ",".join(["eager", *names]), *QUICK, levels=levels
+    )
+    assert {row["state"] for row in result["cases"][0]["rows"] if row["peer"]} == {"unequal"}
+    [told] = [w["what"] for w in result["warnings"] if w["id"] == "W012"]
+    assert told.startswith(f"{names[0]}, {names[1]}, which share no kernels with eager, agree")
+
+
 # -------------------------------------------------------------------------------- planted faults
 
 
