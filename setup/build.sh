@@ -33,6 +33,41 @@ build_preset() {
     fail_with_log "$preset" "the compiler failed" "see the log above; if memory ran out, close other programs"
 }
 
+# needs_no_torch PROGRAM: whether its level uses no PyTorch, and, where there is a CUDA compiler, no library of the environment's wheels.
+needs_no_torch() {
+  local file
+  for file in "$root"/levels/*/level.json; do
+    if grep -qsF "{build}/$1\"" "$file" && grep -qE '"environment": *false' "$file"; then
+      ! grep -qE '"devices": *\[[^]]*"cuda"' "$file" || { ! command -v nvcc >/dev/null && [[ ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]; }
+      return
+    fi
+  done
+  return 1
+}
+
+# share_programs FOLDER PROGRAM...: compiles those that need no PyTorch in the folder of the environment that had them first, and links them into FOLDER; what is
+# left to build there is in the array `targets`.
+share_programs() {
+  local folder=$1 first="" name file shared=()
+  shift
+  targets=("$@")
+  [[ ! -f $logs/without-torch ]] || first="$root/build/$(<"$logs/without-torch")"
+  [[ -f $first/build.ninja && ! $first -ef $folder && " $* " != *" all "* ]] || return 0
+  targets=()
+  for name in "$@"; do
+    if needs_no_torch "$name" && ninja -C "$first" -t query "$name" >/dev/null 2>&1; then shared+=("$name"); else targets+=("$name"); fi
+  done
+  ((${#shared[@]} > 0)) || return 0
+  name=levels-$(basename "$first")
+  if step "$name" "compiling, for all environments: ${shared[*]}" env NINJA_STATUS='[%f/%t] ' ninja -C "$first" -j "$(build_jobs)" "${shared[@]}"; then
+    for name in "${shared[@]}"; do
+      for file in "$first/$name" "$first/$name.built_with"; do [[ ! -f $file ]] || ln -f "$file" "$folder/"; done
+    done
+  else
+    targets+=("${shared[@]}")
+  fi
+}
+
 # build_levels PYTHON FOLDER TARGET...: these programs of levels for one environment; all: every level's. A failure blocks nothing: FOLDER/FAILED says why, the
 # levels are then unavailable. Those that the build left out are no targets of it.
 build_levels() {
@@ -41,6 +76,8 @@ build_levels() {
   name=levels-$(basename "$folder")
   [[ -f $root/levels/CMakeLists.txt ]] || return 0
   mkdir -p "$folder"
+  share_programs "$folder" "$@"
+  set -- "${targets[@]}"
   (($# > 0)) || return 0
   # what a level was left out for may be there by now
   if [[ ! -f $folder/build.ninja ]] || compgen -G "$folder/level_*.missing" >/dev/null; then
@@ -56,6 +93,9 @@ build_levels() {
   fi
   if ((status == 0)); then
     rm -f "$folder/FAILED"
+    for name in "${targets[@]}"; do
+      ! needs_no_torch "$name" || [[ -f $logs/without-torch && -f $root/build/$(<"$logs/without-torch")/build.ninja ]] || basename "$folder" >"$logs/without-torch"
+    done
     return 0
   fi
   local reason

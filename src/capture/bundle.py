@@ -24,6 +24,7 @@ from capture.dynamic import DynamicCapture, check_range
 from capture.effects import STATE_HINT, Answers, find_effects
 from capture.errors import Problem, is_out_of_memory
 from capture.export import constants_digest, export
+from capture.flushed import flushed_answers
 from capture.forward import advice
 from capture.graph import write_graph
 from capture.identity import state_of_capture, write_manifest
@@ -367,6 +368,8 @@ class _Capture:
             self.info["outputs"] = described_outputs(runs["default"][0])
         else:
             self._write_reference(name, expected, runs)
+        if flushed := flushed_answers(self.runner, work, entries, expected, self.e0):
+            self.write(f"reference/{name}.flushed", flushed)
         return runs, expected
 
     def _run_all(
@@ -475,10 +478,17 @@ class _Capture:
         wide = self.info["reference"] == "float64"
 
         whole = copy.deepcopy(module).to(self.spec["device"])
-        results, descriptions = ref.faulty_references(
-            self.runner, whole.double() if wide else whole, self.ring[0], expected, self.work, wide
+        results, descriptions, unseen = ref.faulty_references(
+            self.runner,
+            whole.double() if wide else whole,
+            self.ring[0],
+            expected,
+            self.work,
+            wide,
+            self.e0,
         )
         self.info["faults"], self.info["fault_sentences"] = list(results), descriptions
+        self.info["unproven"] = self.info["unproven"] or unseen
         self.write(
             "reference/faults",
             {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()},

@@ -66,21 +66,30 @@ class NotApplicable(ValueError):
     """The network has nothing that this fault could break."""
 
 
-def apply_fault(module: nn.Module, name: str) -> str:
-    """Plants fault `name` in an eval-mode module, in place; returns what was done. Raises
-    NotApplicable or KeyError."""
+def apply_fault(module: nn.Module, name: str, attempt: int = 0) -> str:
+    """Plants fault `name` in an eval-mode module, in place; returns what was done. `attempt`: 0
+    plants it where it is most usual, 1 and 2 at other places. Raises NotApplicable or KeyError."""
     with torch.no_grad():
-        return FAULTS[name](module)
+        return FAULTS[name](module, attempt)
 
 
 def _all(module: nn.Module, kinds: type | tuple[type, ...]) -> list[tuple[str, nn.Module]]:
     return [(name, m) for name, m in module.named_modules() if isinstance(m, kinds)]
 
 
-def _middle(layers: list[Any], what: str) -> Any:
+def place(count: int, usual: int, attempt: int) -> int:
+    """Which of `count` places a fault is planted at: the usual one, the last, the first. Raises
+    NotApplicable where no other is left."""
+    places = list(dict.fromkeys((usual, count - 1, 0))) if count else []
+    if attempt >= len(places):
+        raise NotApplicable(f"there are {len(places)} places for it")
+    return places[attempt]
+
+
+def _middle(layers: list[Any], what: str, attempt: int = 0) -> Any:
     if not layers:
         raise NotApplicable(f"the network has no {what}")
-    return layers[len(layers) // 2]
+    return layers[place(len(layers), len(layers) // 2, attempt)]
 
 
 def _norms(module: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -106,17 +115,18 @@ def shared_copy(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, tensors)
 
 
-def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module], str]:
+def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module, int], str]:
     """A fault that sets one tensor of the middle module of its kind to a constant, as a level does
     that forgets to read it."""
 
-    def fault(module: nn.Module) -> str:
+    def fault(module: nn.Module, attempt: int) -> str:
         layers = (
             _norms(module) if kinds == "BatchNorm" else _all(module, (nn.LayerNorm, nn.GroupNorm))
         )
         name, norm = _middle(
             [(n, m) for n, m in layers if getattr(m, tensor_name, None) is not None],
             f"{kinds} with {tensor_name}",
+            attempt,
         )
         _replace(norm, tensor_name, torch.full_like(getattr(norm, tensor_name), value))
         return f"{name}.{tensor_name} = {value:g}"
@@ -124,11 +134,11 @@ def _fill(tensor_name: str, value: float, kinds: str) -> Callable[[nn.Module], s
     return fault
 
 
-def _bias_zero(module: nn.Module) -> str:
+def _bias_zero(module: nn.Module, attempt: int) -> str:
     layers = [(n, m) for n, m in _all(module, PRODUCTS) if m.bias is not None]
     if not layers:
         raise NotApplicable("no linear or convolution layer has a bias")
-    name, layer = layers[-1]
+    name, layer = layers[place(len(layers), len(layers) - 1, attempt)]
     _replace(layer, "bias", torch.zeros_like(layer.bias))
     return f"{name}.bias = 0"
 
@@ -149,10 +159,10 @@ class _SkipCall(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
 
 
-def _activation_dropped(module: nn.Module) -> str:
+def _activation_dropped(module: nn.Module, attempt: int) -> str:
     activations = _all(module, ACTIVATIONS)
     if activations:
-        name, activation = activations[len(activations) // 2]
+        name, activation = _middle(activations, "activation", attempt)
         parent = module.get_submodule(name.rpartition(".")[0])
         setattr(parent, name.rpartition(".")[2], nn.Identity())
         return f"{name} ({type(activation).__name__}) left out"
@@ -162,17 +172,17 @@ def _activation_dropped(module: nn.Module) -> str:
     inner = module.forward
 
     def forward(*args, **kwargs):
-        with _SkipCall(0) as calls:
+        with _SkipCall(attempt) as calls:
             result = inner(*args, **kwargs)
-        if not calls.count:
-            raise NotApplicable("the network has no activation")
+        if calls.count <= attempt:
+            raise NotApplicable(f"the network has {calls.count} activations")
         return result
 
     module.forward = forward
-    return "the first functional activation left out"
+    return f"functional activation {attempt + 1} left out"
 
 
-def _shortcut_dropped(module: nn.Module) -> str:
+def _shortcut_dropped(module: nn.Module, attempt: int) -> str:
     blocks = [
         (n, m)
         for n, m in module.named_modules()
@@ -180,7 +190,7 @@ def _shortcut_dropped(module: nn.Module) -> str:
     ]
     # Where the two branches have the same shape nothing but the sum changes; such blocks are the
     # most common, so the middle one is taken.
-    name, block = _middle(blocks, "residual block that this fault knows")
+    name, block = _middle(blocks, "residual block that this fault knows", attempt)
     if getattr(block, "use_res_connect", False) is True:
         block.use_res_connect = False
     else:
@@ -237,7 +247,7 @@ _WITHOUT_SHORTCUT: dict[str, Callable] = {
 }
 
 
-def _stride_moved(module: nn.Module) -> str:
+def _stride_moved(module: nn.Module, _attempt: int) -> str:
     for name, block in module.named_modules():
         convolutions = [m for m in block.children() if isinstance(m, nn.Conv2d)]
         strided = [c for c in convolutions if c.stride == (2, 2)]
@@ -248,13 +258,13 @@ def _stride_moved(module: nn.Module) -> str:
     raise NotApplicable("the network has no strided residual block of torchvision's")
 
 
-def _ceil_mode(module: nn.Module) -> str:
-    name, pool = _middle(_all(module, (nn.MaxPool2d, nn.AvgPool2d)), "pooling layer")
+def _ceil_mode(module: nn.Module, attempt: int) -> str:
+    name, pool = _middle(_all(module, (nn.MaxPool2d, nn.AvgPool2d)), "pooling layer", attempt)
     pool.ceil_mode = not pool.ceil_mode
     return f"{name}.ceil_mode = {pool.ceil_mode}"
 
 
-def _bn_eps(module: nn.Module) -> str:
+def _bn_eps(module: nn.Module, _attempt: int) -> str:
     norms = _norms(module)
     _middle(norms, "BatchNorm")
     for _, norm in norms:
@@ -262,13 +272,13 @@ def _bn_eps(module: nn.Module) -> str:
     return f"epsilon of all {len(norms)} BatchNorms 1.1 times as large"
 
 
-def _one_bn_eps(module: nn.Module) -> str:
-    name, norm = _middle(_norms(module), "BatchNorm")
+def _one_bn_eps(module: nn.Module, attempt: int) -> str:
+    name, norm = _middle(_norms(module), "BatchNorm", attempt)
     norm.eps = 1e-4
     return f"{name}.eps = 1e-4"
 
 
-def _bn_train_mode(module: nn.Module) -> str:
+def _bn_train_mode(module: nn.Module, _attempt: int) -> str:
     norms = _norms(module)
     _middle(norms, "BatchNorm")
     for _, norm in norms:
@@ -277,15 +287,17 @@ def _bn_train_mode(module: nn.Module) -> str:
     return f"all {len(norms)} BatchNorms in train mode"
 
 
-def _dropout_train_mode(module: nn.Module) -> str:
+def _dropout_train_mode(module: nn.Module, attempt: int) -> str:
     name, dropout = _middle(
-        [(n, m) for n, m in _all(module, nn.modules.dropout._DropoutNd) if m.p > 0], "dropout"
+        [(n, m) for n, m in _all(module, nn.modules.dropout._DropoutNd) if m.p > 0],
+        "dropout",
+        attempt,
     )
     dropout.train()
     return f"{name} in train mode"
 
 
-def _bf16(module: nn.Module) -> str:
+def _bf16(module: nn.Module, _attempt: int) -> str:
     module.to(torch.bfloat16)
     inner = module.forward
 
@@ -311,7 +323,7 @@ def round_tf32(x: Tensor) -> Tensor:
     return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
-def _tf32_emulated(module: nn.Module) -> str:
+def _tf32_emulated(module: nn.Module, _attempt: int) -> str:
     layers = _all(module, PRODUCTS)
     if not layers:
         raise NotApplicable("the network has no linear or convolution layer")
@@ -323,7 +335,7 @@ def _tf32_emulated(module: nn.Module) -> str:
     return f"operands of {len(layers)} linear and convolution layers rounded to TF32"
 
 
-FAULTS: dict[str, Callable[[nn.Module], str]] = {
+FAULTS: dict[str, Callable[[nn.Module, int], str]] = {
     "relu_dropped": _activation_dropped,
     "shortcut_dropped": _shortcut_dropped,
     "stride_moved": _stride_moved,
@@ -342,8 +354,8 @@ FAULTS: dict[str, Callable[[nn.Module], str]] = {
     "tf32_emulated": _tf32_emulated,
 }
 
-# The structural ones, in order of importance: each is far above the bound wherever the proof can
-# see at all. Precision, epsilons and modes are for tests.
+# The structural ones, in order of importance: each is far above the bound where the answers follow
+# its layer. Precision, epsilons and modes are for tests.
 POWER = (
     "relu_dropped",
     "bias_zero",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -16,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from capture.faults import POWER, apply_fault, shared_copy
-from capture.graph_faults import GRAPH_FAULTS, with_graph_fault
+from capture.graph_faults import ANY_FAULT, GRAPH_FAULTS, with_graph_fault
 from capture.kinds import is_discrete, stays
 from capture.reordered import Order, Reordered, lanes, shuffled
 from strata_sdk.models import call
@@ -26,6 +28,8 @@ LEAST_RUNS = 5
 LEAST_LIGHT_RUNS = 3  # of a point of a sweep, whose corners have the whole
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
 FAULT_FLOPS = 400e9  # float64 work that planting faults may cost: about half a minute on two cores
+CLEAR = 10  # bounds that a fault reaches which nobody could overlook
+PLACES = 3  # at which a fault is tried
 # an eighth of a relative error that is no change: float64's own rounding, and nothing
 UNCHANGED_WIDE, UNCHANGED = 2.0**-40, 2.0**-60
 
@@ -330,38 +334,63 @@ def faulty_references(
     expected: Named,
     flops: float,
     wide: bool,
-) -> tuple[dict[str, Named], list[str]]:
-    """Fault -> outputs of one entry, and sentences that say what was planted; faults that change
-    nothing (a layer that no output follows, an epilogue that the next layer cancels) are left out.
-    A network without layers has them in its graph. `module` stays whole, `expected` is its result,
+    error: float,
+) -> tuple[dict[str, Named], list[str], str]:
+    """Fault -> outputs of one entry, sentences that say what was planted, and why no fault can be
+    seen (empty: one can). A fault that moves the answers by less than CLEAR times what a level is
+    allowed (8 of the envelope, whose size `error` is), as before a maximum that takes another
+    operand, is planted elsewhere; if it shows nowhere, the others stand. Where no layer's fault
+    changes anything, they are planted in the graph. `module` stays whole, `expected` is its result,
     `wide`: it is float64."""
     most = max(3, int(FAULT_FLOPS / max(flops, 1.0)))
-    results: dict[str, Named] = {}
-    descriptions: list[str] = []
+    planted: dict[str, tuple[float, Named, str]] = {}  # bounds that it reaches, ...
 
     def run(changed: nn.Module) -> Named:
         outputs = runner.run(changed, entry, to_double if wide else lambda t: t)
         return {k: to_double(v) for k, v in outputs.items()}
 
-    def in_layers(name: str) -> tuple[Named, str]:
+    def in_layers(name: str, attempt: int) -> tuple[Named, str]:
         faulty = shared_copy(module)
-        sentence = apply_fault(faulty, name)
+        sentence = apply_fault(faulty, name, attempt)
         return run(faulty), sentence
 
-    def plant(names: Sequence[str], planted: Callable[[str], tuple[Named, str]]) -> None:
-        for name in names:
-            if len(results) >= most:
-                break
+    def in_graph(name: str, attempt: int) -> tuple[Named, str]:
+        return with_graph_fault(module, name, run, attempt)
+
+    def clear() -> list[str]:
+        return [name for name, (bounds, _, _) in planted.items() if bounds >= CLEAR]
+
+    runs = 0
+    for names, plant in ((POWER, in_layers), (GRAPH_FAULTS, in_graph), (ANY_FAULT, in_graph)):
+        for name, attempt in itertools.product(names, range(PLACES)):
+            if name in clear() or (runs >= most and clear()):
+                continue
             try:
-                result, sentence = planted(name)
+                result, sentence = plant(name, attempt)
             # also a fault that makes shapes disagree: it shows itself without a proof
             except Exception:
                 continue
             if differs(result, expected, [], UNCHANGED_WIDE if wide else UNCHANGED):
-                results[name] = result
-                descriptions.append(f"{name}: {sentence}")
+                runs += 1
+                bounds = _farthest(result, expected) / (8 * error)
+                planted[name] = max(
+                    planted.get(name, (0.0, {}, "")), (bounds, result, sentence), key=lambda p: p[0]
+                )
+        if planted:
+            break
+    shown = clear() or sorted(planted, key=lambda name: -planted[name][0])[:1]
+    unseen = "" if shown and planted[shown[0]][0] >= 1 else "no fault that is planted in it shows"
+    if shown and unseen:
+        bounds, _, sentence = planted[shown[0]]
+        unseen += f" (most: {sentence}, by {bounds:.2g} of what a level may differ)"
+    return (
+        {name: planted[name][1] for name in shown},
+        [f"{name}: {planted[name][2]}" for name in shown],
+        unseen,
+    )
 
-    plant(POWER, in_layers)
-    if not results:
-        plant(GRAPH_FAULTS, lambda name: with_graph_fault(module, name, run))
-    return results, descriptions
+
+def _farthest(result: Named, expected: Named) -> float:
+    """The largest relative error; infinite where whole numbers differ."""
+    exact = [same(result[k], v) for k, v in expected.items() if not v.is_floating_point()]
+    return max(output_errors(result, expected).values(), default=0.0) if all(exact) else math.inf

@@ -62,7 +62,7 @@ def _labels_off_by_one(plan: Plan) -> str:
 
 
 def _relu_dropped(plan: Plan) -> str:
-    return FAULTS["relu_dropped"](plan.module)
+    return FAULTS["relu_dropped"](plan.module, 0)
 
 
 _ADDITIONS = {torch.add, Tensor.add, Tensor.add_, Tensor.__add__, Tensor.__iadd__, Tensor.__radd__}

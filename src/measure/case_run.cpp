@@ -17,6 +17,7 @@
 #include "measure/warnings.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
+#include "proof/agreement.hpp"
 
 namespace strata::measure {
 
@@ -180,6 +181,20 @@ Result<void> CaseRun::warn_once(store::Warning warning, bool noted) {
   if (!warned_.insert({warning.id, warning.row_id.value_or(0)}).second) return {};
   if (noted) progress.note("warning: " + warning.what);
   return sink.warning(std::move(warning));
+}
+
+Result<void> CaseRun::weigh_refusals() {
+  std::vector<proof::Answer> answers;
+  for (const auto& participant : participants) {
+    const auto& level = participant.job.level;
+    const auto author = level.peer ? level.id : level.environment ? "" : "strata";
+    const auto& sets = participant.evidence.sets;
+    if (level.harness || sets.empty()) continue;
+    const auto refused = std::ranges::find_if(sets, [](const auto& set) { return !set.second.equal_work(); });
+    answers.push_back({participant.name(), author, refused == sets.end() ? &sets.begin()->second : &refused->second});
+  }
+  const auto doubt = proof::doubt_of(answers);
+  return doubt.empty() ? Result<void>{} : sink.warning(warnings::others_agree(doubt));
 }
 
 void CaseRun::prove(Participant& participant) {

@@ -34,6 +34,8 @@ class CaseRun {
   Result<void> warn_once(store::Warning warning, bool noted = false);
   // The certificate as far as it goes now; a level that is not equal loses its numbers.
   void certify(Participant& participant);
+  // Where all levels of other authors were refused, and agree: told of.
+  Result<void> weigh_refusals();
   void store_phases(
       Participant& participant) const;  // medians of a training step's, for the report; nothing in inference
   // Of another bundle of the case.

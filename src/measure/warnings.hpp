@@ -9,6 +9,8 @@
 
 namespace strata::measure::warnings {
 
+inline constexpr std::string_view kWeakProof = "W004", kOthersAgree = "W012";  // are told on the first screen
+
 inline store::Warning assumed_effect(double sigma) {
   return {.id = "W001",
           .what = fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine",
@@ -45,7 +47,7 @@ inline store::Warning not_together(std::uint64_t needed, std::uint64_t available
           .advice = "compare fewer levels at once (--levels); the intervals are wider this way"};
 }
 inline store::Warning weak_proof(const std::string& what, const std::string& why, bool one_sample) {
-  return {.id = "W004",
+  return {.id = std::string(kWeakProof),
           .what = fmt::format("the proof for {} is weak: {}", what, why),
           .advice = one_sample
                         ? "train with --batch 2 or more; see docs/warnings.md"
@@ -94,6 +96,12 @@ inline store::Warning drops_specials(const std::string& level, const std::string
   return {.id = "W011",
           .what = fmt::format("{} {}", level, what),
           .advice = "check inputs before they reach it, where they may hold any"};
+}
+
+inline store::Warning others_agree(const std::string& what) {
+  return {.id = std::string(kOthersAgree),
+          .what = what,
+          .advice = "run with --deep, which shows the first layer that differs, and report both as an issue of strata"};
 }
 
 }  // namespace strata::measure::warnings

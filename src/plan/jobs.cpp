@@ -78,7 +78,9 @@ std::optional<Failure> why_unproven(const level::Level& level, const nlohmann::j
   if (!outside::flag_or(info, "keeps_state", false))
     return Failure{.state = State::unproven,
                    .what = why,
-                   .hint = "let the network answer one input in one way, by values that do not lie on a threshold"};
+                   .hint =
+                       "let the network answer one input in one way, by values that do not lie on a threshold, and "
+                       "by more of its weights than rounding moves"};
   return Failure{.state = level.id == "eager" ? State::unproven : State::unsupported,
                  .what = why,
                  .hint =

@@ -62,6 +62,16 @@ Cause not_finite(const Failing& f) {
   return {};
 }
 
+Cause flushed_subnormals(const Failing& f) {
+  const TensorView* flushed = f.reference.flushed(f.set, f.index, f.output.name);
+  if (!flushed || !f.resembles(*flushed, f.set)) return {};
+  return {Kind::unequal,
+          "the level takes subnormal numbers (smaller than 1.2e-38) for zero, as eager does after "
+          "torch.set_flush_denormal(True): scale the weights and inputs that hold such numbers, or set these to 0 "
+          "there, and all levels agree",
+          "subnormal numbers are flushed to zero"};
+}
+
 Cause other_input(const Failing& f) {
   for (int other : f.reference.indices(f.set)) {
     if (other == f.index) continue;
@@ -168,7 +178,8 @@ Cause wrong_scale(const Failing& f) {
 Cause likely_cause(const Reference& reference, std::string_view set, int index, const OutputSpec& output,
                    const TensorView& actual, const SafeTensors& all, std::span<const int> indices) {
   const Failing f{.reference = reference, .set = set, .index = index, .output = output, .actual = actual};
-  Cause cause = not_finite(f);
+  Cause cause = flushed_subnormals(f);
+  if (cause.sentence.empty()) cause = not_finite(f);
   if (cause.sentence.empty()) cause = other_input(f);
   if (cause.sentence.empty()) cause = constant_output(f, all, indices);
   if (cause.sentence.empty()) cause = other_weights(f);

@@ -156,7 +156,7 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
                .how = "observed",
                .result = "not_checked",
                .value = "",
-               .bound = fmt::format("{:.0f} times the bound", power_limit),
+               .bound = "the bound",
                .detail = "",
                .about_level = false};
   if (least != power.faults.end()) {

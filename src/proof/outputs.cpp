@@ -195,6 +195,17 @@ class Judge {
   mutable std::map<std::pair<int, std::string>, double> magnitudes_;
 };
 
+// At most 4,096 elements of both.
+OutputVerdict::Sample sample_of(std::string place, const TensorView& actual, const TensorView& expected) {
+  OutputVerdict::Sample out{std::move(place), {}, {}};
+  const auto count = static_cast<std::size_t>(expected.elements());
+  for (std::size_t i = 0, step = count / 4096 + 1; i < count; i += step) {
+    out.answer.push_back(value_at(actual, i));
+    out.expected.push_back(value_at(expected, i));
+  }
+  return out;
+}
+
 OutputVerdict refused(std::string reason, std::string brief, std::string where = {}) {
   OutputVerdict out;
   out.kind = Kind::unequal;
@@ -271,6 +282,9 @@ OutputVerdict check_outputs(const Reference& reference, std::string_view set, co
       Cause cause;
       if (tensor->dtype == output.dtype && tensor->shape == output.shape)
         cause = likely_cause(reference, set, index, output, *tensor, actual, indices);
+      if (cause.sentence.empty() && finding.ratio > 0)
+        out.sample = sample_of(fmt::format("{}/{}/{}", set, index, output.name), *tensor,
+                               *reference.expected(set, index, output.name));
       out.kind = cause.sentence.empty() ? Kind::unequal : cause.kind;
       out.reason = fmt::format("output '{}' of input {} {}", output.name, index, finding.sentence);
       if (!cause.sentence.empty()) out.reason += fmt::format(": {}", cause.sentence);

@@ -15,6 +15,11 @@ struct OutputVerdict {
       false;                 // shown: two indices or more whose references differ by more than the bound, all matched
   std::string reason;        // what differs, where, by how much, and a likely cause where one can be inferred
   std::string reason_short;  // at most 8 words
+  // Of a difference that has no name, to compare with those of other levels (agreement.hpp); else empty.
+  struct Sample {
+    std::string place;  // set, input, output
+    std::vector<double> answer, expected;
+  } sample;
   std::string first_difference;  // module path of the first differing tap, else the output's name; empty if equal
 
   bool equal_work() const { return kind == Kind::equal || kind == Kind::equal_looser; }

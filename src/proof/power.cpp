@@ -118,8 +118,8 @@ Power power(const Reference& reference) {
   } else if (out.faults.empty() && !light) {
     out.reason = "no fault could be planted in this network";
   } else if (!out.faults.empty() && least->times_bound < power_limit) {
-    out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed",
-                             least->name, least->times_bound, power_limit);
+    out.reason =
+        fmt::format("the planted fault '{}' reaches only {:.2g} of the bound", least->name, least->times_bound);
   } else if (out.input_spread < spread_limit) {
     out.reason = fmt::format(
         "outputs vary across inputs by only {:.1f}% of their variation across classes, where {:.0f}% are needed",

@@ -148,6 +148,9 @@ Result<void> Reference::add_set(const std::string& name) {
   auto runs = STRATA_TRY(SafeTensors::map(envelope));
   set.reference = std::move(reference);
   set.envelope = std::move(runs);
+  if (const auto flushed = path_ / "reference" / fmt::format("{}.flushed.safetensors", name); there_is(flushed)) {
+    set.flushed = STRATA_TRY(SafeTensors::map(flushed));
+  }
   std::set<int> indices;
   std::set<std::string> variants;
   for (const std::string& tensor : set.reference.names())
@@ -226,6 +229,14 @@ std::vector<const TensorView*> Reference::legitimate(std::string_view set, int i
     if (run && run->shape == truth->shape) out.push_back(run);
   }
   return out;
+}
+
+const TensorView* Reference::flushed(std::string_view set, int index, std::string_view output) const {
+  const Set* weight_set = set_of(set);
+  const TensorView* truth = expected(set, index, output);
+  if (!weight_set || !weight_set->flushed || !truth) return nullptr;
+  const TensorView* tensor = weight_set->flushed->find(fmt::format("{}/{}", index, output));
+  return tensor && tensor->shape == truth->shape ? tensor : nullptr;
 }
 
 std::vector<int> Reference::indices(std::string_view set) const {

@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
+#include "measure/warnings.hpp"
 #include "report/environments.hpp"
 #include "report/sentence.hpp"
 #include "stats/half_width.hpp"
@@ -68,6 +70,65 @@ void add_empty(std::vector<EmptyLine>& lines, const Json& row) {
     alike->names += ", " + level_name(row);
 }
 
+// A warning of another case of the run is not this one's.
+bool concerns(const Json& warning, const Json& one_case) {
+  const auto key = text(warning, "case");
+  return key.empty() || key == text(one_case, "key");
+}
+
+struct Meaning {
+  std::string_view state, words;
+};
+constexpr std::array<Meaning, 10> kMeanings{{
+    {"unequal", "its answers are not the network's"},
+    {"mistrusted", "what it tells of its times, inputs or threads does not hold"},
+    {"unproven", "no proof of this network could have failed"},
+    {"unsupported", "it cannot run this network or this case"},
+    {"unavailable", "what it needs is not here"},
+    {"skipped", "the plan left it out"},
+    {"out of memory", "it needs more than there was"},
+    {"timeout", "it did not answer within --timeout"},
+    {"crashed", "a signal ended its process"},
+    {"failed", "an error ended it"},
+}};
+
+std::string state_note(const std::vector<EmptyLine>& lines) {
+  std::string out;
+  for (const auto& meaning : kMeanings)
+    if (std::ranges::any_of(lines, [&](const auto& line) { return line.state == meaning.state; }))
+      out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", meaning.state, meaning.words);
+  return out;
+}
+
+std::string proof_note(const Json& run, const Json& one_case, const std::vector<LevelLine>& levels) {
+  if (levels.empty()) return "";
+  const auto any = [&](const char* word) {
+    return std::ranges::any_of(levels, [&](const auto& line) { return line.proof.ends_with(word); });
+  };
+  std::string out = "proof: how many lines of the certificate strata observed, and how many the level itself reported";
+  if (any("looser") || any("looser, weak"))
+    out += "; looser: it adds in another order, as it declares, and may be off by 64 envelopes, not 8";
+  if (!any("weak")) return out;
+  out += "; weak: a fault could stay unseen";
+  for (const auto& warning : list(run, "warnings"))
+    if (text(warning, "id") == measure::warnings::kWeakProof && concerns(warning, one_case))
+      return fmt::format("{} ({}): {}", out, text(warning, "what"), text(warning, "advice"));
+  return out + ", as its certificate says";
+}
+
+std::vector<std::pair<std::string, std::string>> about(const std::vector<LevelLine>& levels) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& line : levels) {
+    const auto variant = text(*line.row, "variant");
+    const bool plain = variant.empty() || variant == "default";
+    const auto name = text(*line.row, "level") + (plain ? "" : "@" + variant);
+    const auto title = text(*line.row, "title") + (plain ? "" : ": " + text(*line.row, "default"));
+    const bool known = std::ranges::any_of(out, [&](const auto& entry) { return entry.first == name; });
+    if (!known && !text(*line.row, "title").empty()) out.emplace_back(name, title);
+  }
+  return out;
+}
+
 // "3.28 MFLOP", and what is not in it.
 std::string operations_of(const Json& one_case) {
   if (!one_case.contains("flops")) return "";
@@ -126,12 +187,6 @@ std::string limit_line(const Json& one_case, const std::vector<LevelLine>& level
                     : bound        ? " (a rate measured too low)"
                                    : " (fewer operations than counted, as by Winograd or fusion)";
   return line + fmt::format("; {} takes {} times that{}", nearest->name, ratio(time / *limit), why);
-}
-
-// A warning of another case of the run is not this one's.
-bool concerns(const Json& warning, const Json& one_case) {
-  const auto key = text(warning, "case");
-  return key.empty() || key == text(one_case, "key");
 }
 
 // "2 restarts, 1 with undisturbed rounds (fewer than 3 show no spread of their own: 10% between processes is assumed)"
@@ -273,6 +328,12 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
   }
   std::stable_partition(screen.without.begin(), screen.without.end(),
                         [](const EmptyLine& line) { return !line.not_run; });
+  screen.about = about(screen.levels);
+  screen.proof_note = proof_note(run, one_case, screen.levels);
+  screen.state_note = state_note(screen.without);
+  for (const auto& warning : list(run, "warnings"))
+    if (text(warning, "id") == measure::warnings::kOthersAgree && concerns(warning, one_case))
+      screen.doubt = fmt::format("{} ({})", text(warning, "what"), text(warning, "advice"));
   screen.limit = limit_line(one_case, screen.levels);
   screen.limit_title = limit_title(one_case);
   screen.trust = trust_line(run, one_case, glyphs);

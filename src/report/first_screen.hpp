@@ -27,7 +27,11 @@ struct FirstScreen {
   std::string what;  // what was run beside the id, parts separated by the glyphs' dot
   std::vector<LevelLine> levels;
   std::vector<EmptyLine> without;  // those that failed first
-  std::string limit_title, limit;  // limit_title(), and the distance to it; `limit` is empty where there is none
+  // What each level of the table is, once, by its level.json: "static", "a static program that strata generates".
+  std::vector<std::pair<std::string, std::string>> about;
+  std::string proof_note, state_note;  // what the words of the tables' last columns mean, of those that are there
+  std::string doubt;                   // of the states of those without a number; mostly empty
+  std::string limit_title, limit;      // limit_title(), and the distance to it; `limit` is empty where there is none
   std::string trust;
   std::string next;  // a command, may be empty
   bool has_device_memory = false, has_tuned = false;

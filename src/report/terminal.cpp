@@ -163,12 +163,24 @@ std::string legend(const FirstScreen& screen, Fit fit) {
   return out;
 }
 
-// Joins groups with empty lines between them, as many of these as 24 lines leave room for.
-std::string stack(const std::vector<Lines>& groups, std::size_t width) {
+std::size_t height(const std::vector<Lines>& groups, std::size_t width) {
   std::size_t used = 0;
   for (const auto& group : groups)
     for (const auto& line : group)
       used += 1 + (line.find('\x1b') == std::string::npos ? (width_of(line) - !line.empty()) / width : 0);
+  return used;
+}
+
+// What the levels are, and the words of their proof.
+Lines about_levels(const FirstScreen& screen, std::size_t width, const Paint& paint) {
+  std::string words;
+  for (const auto& [level, title] : screen.about) words += fmt::format("{}: {}; ", level, title);
+  return words.empty() ? Lines{} : labelled("Levels", words + screen.proof_note, width, paint);
+}
+
+// Joins groups with empty lines between them, as many of these as 24 lines leave room for.
+std::string stack(const std::vector<Lines>& groups, std::size_t width) {
+  std::size_t used = height(groups, width);
   const bool fits = used <= kLines;  // what does not fit anyway is easier to read with them
   std::string out;
   bool first = true;
@@ -194,13 +206,17 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   const auto levels = screen.levels.empty() ? Lines{} : level_table(screen, width, paint, fit);
   Lines foot;
   const auto add = [&](const Lines& lines) { foot.insert(foot.end(), lines.begin(), lines.end()); };
+  if (!screen.doubt.empty()) add(labelled("Doubt", screen.doubt, width, paint));
   if (!screen.limit.empty()) add(labelled(screen.limit_title, screen.limit, width, paint));
   add(labelled("Trust", screen.trust + legend(screen, fit), width, paint));
   // A command is never broken: it is there to be copied.
   if (!screen.next.empty()) foot.push_back(paint("2", padded("Next", kLabel, false)) + printable(screen.next));
-  auto out = stack({sentence, labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint),
-                    levels, without_number(screen, width, paint), foot},
-                   width);
+  std::vector<Lines> groups{sentence,
+                            labelled("Ran", screen.id + glyphs(style.unicode).dot + screen.what, width, paint), levels,
+                            without_number(screen, width, paint), foot};
+  const auto about = about_levels(screen, width, paint);
+  if (height(groups, width) + about.size() <= kLines) groups.insert(groups.begin() + 3, about);
+  auto out = stack(groups, width);
   if (const auto added = document::render_terminal(added_sections(one_case), style); !added.empty())
     out += "\n" + added;
   return out;

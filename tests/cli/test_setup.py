@@ -279,6 +279,41 @@ def test_a_level_that_was_left_out_is_built_once_its_library_is_there(tmp_path):
     assert (folder / "level_x").exists()
 
 
+def test_programs_without_pytorch_are_compiled_once_for_all_environments(tmp_path):
+    for name, uses in (("static", "false"), ("libtorch", "true")):
+        (tmp_path / "levels" / name).mkdir(parents=True)
+        (tmp_path / "levels" / name / "level.json").write_text(
+            f'{{"id": "{name}", "start": ["{{build}}/level_{name}"], "devices": ["cpu"], "environment": {uses}}}'
+        )
+    (tmp_path / "source").write_text("one")
+    (tmp_path / "levels/CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\nforeach(one static libtorch)\n"
+        "add_custom_command(OUTPUT level_${one} DEPENDS ${CMAKE_SOURCE_DIR}/../source\n"
+        "COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/../source level_${one}\n"
+        "COMMAND ${CMAKE_COMMAND} -E touch level_${one}.built_with)\n"
+        "add_custom_target(${one} ALL DEPENDS level_${one})\nendforeach()\n"
+    )
+    old, new = tmp_path / "build/env-old", tmp_path / "build/env-new"
+
+    def build(folder: pathlib.Path) -> str:
+        script = f"build_levels /usr/bin/python3 '{folder}' level_static level_libtorch"
+        done = shell(tmp_path, script)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "for all environments" not in build(old)
+    assert "for all environments: level_static" in build(new)
+    for name in ("level_static", "level_static.built_with"):
+        assert (new / name).samefile(old / name)
+    assert not (new / "level_libtorch").samefile(old / "level_libtorch")
+    (tmp_path / "source").write_text("two")
+    build(new)
+    assert (new / "level_static").read_text() == "two", "it follows the sources"
+    shutil.rmtree(old)
+    assert "for all environments" not in build(new), "whoever had them first is gone"
+    assert (new / "level_static").read_text() == "two"
+
+
 def test_programs_that_an_earlier_call_built_are_found_while_they_are_there(tmp_path):
     (tmp_path / "build/setup").mkdir(parents=True)
     assert shell(tmp_path, "built_for_levels").stdout == ""

@@ -417,3 +417,68 @@ class UnusedLast(nn.Module):
 
 def unused_last():
     return UnusedLast(), drawn(3, 6)
+
+
+class Highest(nn.Module):
+    """An activation that a maximum hides: of numbers that large it hardly changes any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.middle = nn.Linear(6, 8), nn.Linear(8, 64)
+        self.first, self.second = nn.Tanh(), nn.Softplus()
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.middle(self.first(self.inner(x)))
+        return self.second(h - h.amax().detach() + 10.0).amax(1, keepdim=True)
+
+
+def highest():
+    return Highest(), drawn(3, 6)
+
+
+def spectrum():
+    """Nothing that is a layer, and nothing that a list of operations knows."""
+    return Spectrum(), drawn(2, 16)
+
+
+class Spectrum(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.rfft(x).abs().log1p()
+
+
+class Constant(nn.Module):
+    """Answers that follow nothing by more than rounding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(6, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.lin(x).relu() * 1e-9 + 1.0
+
+
+def constant():
+    return Constant(), drawn(3, 6)
+
+
+# ------------------------------------------------------------------------------ subnormal numbers
+
+
+class Rescaled(nn.Module):
+    """A layer whose inputs or weights are below 1.2e-38, and whose answers are scaled back."""
+
+    def __init__(self, weights: float) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(16, 8, bias=False), nn.Linear(8, 4)
+        self.inner.weight.data *= weights
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer((self.inner(x) * 2.0**126).relu())
+
+
+def subnormal_weights():
+    return Rescaled(2.0**-127), drawn(4, 16)
+
+
+def subnormal_inputs():
+    return Rescaled(1.0), drawn(4, 16) * 2.0**-128

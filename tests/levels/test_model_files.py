@@ -319,3 +319,23 @@ def test_faults_are_planted_in_the_graph_of_a_file_and_seen(kind, bundle_of):
         planted = {k.split("/", 1)[1]: v for k, v in faults.items() if k.startswith(name)}
         shown = error(planted, reference(bundle, "generic1"))
         assert shown > 80 * envelope(bundle, "generic1"), name
+
+
+def test_an_onnx_graph_of_other_operations_has_a_result_left_out(tmp_path):
+    from onnx import TensorProto, helper, save
+
+    nodes = [
+        helper.make_node("Abs", ["x"], ["sizes"]),
+        helper.make_node("Sqrt", ["sizes"], ["roots"]),
+        helper.make_node("Sin", ["roots"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 8]) for n in "xy")
+    opset = [helper.make_opsetid("", 17)]
+    graph = helper.make_graph(nodes, "waves", [x], [y])
+    save(helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "waves.onnx")
+    model = {"model": str(tmp_path / "waves.onnx"), "threads": 1}
+    capture(tmp_path / "spec.json", tmp_path / "bundle", model)
+    info = json.loads((tmp_path / "bundle" / "bundle.json").read_text(encoding="utf-8"))
+    assert info["fault_sentences"] == [
+        "result_left_out: the result of Sqrt left out, 2 of 3 such operations"
+    ]

@@ -358,6 +358,55 @@ def test_a_level_that_drops_nan_is_told_and_eager_is_not(tmp_path):
     assert len(told) == 1 and told[0].startswith("openvino drops NaN"), told
 
 
+@pytest.mark.parametrize(
+    ("network", "flushes"),
+    [("subnormal_weights", "openvino"), ("subnormal_inputs", "flushes_subnormals")],
+)
+def test_a_level_that_flushes_subnormal_numbers_is_told_so_and_what_to_do(
+    network, flushes, tmp_path
+):
+    """By a plain PyTorch computation eager keeps them; OpenVINO does not keep those of weights."""
+    from client import compare_all
+    from faulty_eager.copies import plant
+
+    levels = plant(tmp_path / "levels", ["flushes_subnormals"])
+    names = f"eager,onnxruntime,{flushes}"
+    result = compare_all(tmp_path, f"{MODELS}:{network}", "--levels", names, *QUICK, levels=levels)
+    by_level = {row["level"]: row for row in result["cases"][0]["rows"]}
+    assert by_level["eager"]["state"] == by_level["onnxruntime"]["state"] == "measured", by_level
+    refused = by_level[flushes]
+    assert refused["state"] == "unequal"
+    assert refused["reason_short"] == "subnormal numbers are flushed to zero"
+    assert "scale the weights and inputs" in refused["reason"]
+
+
+def test_answers_with_subnormal_numbers_flushed_are_kept_only_where_they_are_others(captured):
+    flushed = captured("subnormal_weights") / "reference" / "timed.flushed.safetensors"
+    bias = captured("subnormal_weights") / "weights" / "timed.safetensors"
+    expected = load_file(bias)["outer.bias"].expand(4, 4)
+    assert torch.equal(load_file(flushed)["0/output"], expected), "the first layer gives zeros"
+    assert not list((captured("clips") / "reference").glob("*.flushed*"))
+
+
+def test_levels_of_other_authors_that_are_refused_and_agree_are_told_of(tmp_path):
+    """Two that call themselves peers, with the same fault."""
+    from client import compare_all
+    from faulty_eager.copies import plant
+
+    levels = plant(tmp_path / "levels", ["bias_zero", "bias_zero:batch=9"])
+    for file in levels.glob("*/level.json"):
+        text = file.read_text(encoding="utf-8").replace(":batch=9", "")
+        file.write_text(text.replace('"peer": false', '"peer": true'), encoding="utf-8")
+    names = sorted(folder.name for folder in levels.iterdir())
+    model = f"{MODELS}:clips"
+    result = compare_all(
+        tmp_path, model, "--levels", ",".join(["eager", *names]), *QUICK, levels=levels
+    )
+    assert {row["state"] for row in result["cases"][0]["rows"] if row["peer"]} == {"unequal"}
+    [told] = [w["what"] for w in result["warnings"] if w["id"] == "W012"]
+    assert told.startswith(f"{names[0]}, {names[1]}, which share no kernels with eager, agree")
+
+
 # -------------------------------------------------------------------------------- planted faults
 
 
@@ -365,7 +414,28 @@ def test_a_fault_that_changes_nothing_says_nothing_of_the_proof(captured):
     """The last bias is that of a layer that no output follows."""
     folder = captured("unused_last")
     info = read_bundle(folder)
-    assert info["faults"] == ["relu_dropped"]
+    assert set(info["faults"]) == {"relu_dropped", "bias_zero"}
+    assert "bias_zero: first.bias = 0" in info["fault_sentences"], "planted elsewhere"
     planted = {"y": load_file(folder / "reference" / "faults.safetensors")["relu_dropped/0/output"]}
     expected = {"y": load_file(folder / "reference" / "generic1.safetensors")["f64/0/output"]}
     assert ref.output_errors(planted, expected)["y"] > 80 * envelope_of(folder, "generic1")
+
+
+def test_a_fault_that_a_maximum_hides_is_planted_where_it_shows(captured):
+    folder = captured("highest")
+    info = read_bundle(folder)
+    assert "relu_dropped: first (Tanh) left out" in info["fault_sentences"], info["fault_sentences"]
+    expected = {"y": load_file(folder / "reference" / "generic1.safetensors")["f64/0/output"]}
+    planted = load_file(folder / "reference" / "faults.safetensors")
+    bound = 8 * envelope_of(folder, "generic1")
+    assert all(ref.output_errors({"y": y}, expected)["y"] > 10 * bound for y in planted.values())
+
+
+def test_a_network_of_operations_that_no_fault_knows_has_one_in_its_graph(captured):
+    info = read_bundle(captured("spectrum"))
+    assert info["faults"] == ["result_left_out"] and not info["unproven"], info["fault_sentences"]
+
+
+def test_answers_that_no_fault_can_change_are_unproven_and_say_so(captured):
+    info = read_bundle(captured("constant"))
+    assert info["unproven"].startswith("no fault that is planted in it shows"), info

@@ -334,7 +334,7 @@ TEST_F(Certified, has_power_when_faults_are_large_and_inputs_differ) {
 TEST_F(Certified, is_weak_when_a_planted_fault_hardly_shows) {
   make([](Bundle& b) {
     b.faults["hardly"]["output"] = b.exact["generic1/0/output"];
-    for (double& x : b.faults["hardly"]["output"]) x *= 1 + 1e-4;
+    for (double& x : b.faults["hardly"]["output"]) x *= 1 + 1e-6;
   });
   EXPECT_TRUE(strength.weak);
   EXPECT_THAT(strength.reason, HasSubstr("'hardly' reaches only"));

@@ -14,6 +14,7 @@ namespace {
 using testing::all;
 using testing::Bundle;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Output;
 using testing::Tensors;
 using testing::two;
@@ -335,6 +336,22 @@ TEST_F(Outputs, a_missing_scale_is_named) {
   });
   EXPECT_EQ(v.kind, Kind::unequal);
   EXPECT_THAT(v.reason, HasSubstr("255 times the reference"));
+}
+
+TEST_F(Outputs, subnormal_numbers_that_are_flushed_are_named) {
+  adjust = [](Bundle& made) {
+    Tensors flushed;
+    flushed.add_as("0/output", "F32", {2, 10}, Values(20, 0.5));
+    flushed.write(made.path / "reference" / "timed.flushed.safetensors");
+  };
+  make();
+  const auto constant = [](double value) {
+    return [value](int, const Output&, Values values) { return Values(values.size(), value); };
+  };
+  const OutputVerdict v = check("timed", all, constant(0.5));
+  EXPECT_EQ(v.kind, Kind::unequal) << "not mistrusted, although no output follows its input";
+  EXPECT_EQ(v.reason_short, "subnormal numbers are flushed to zero");
+  EXPECT_THAT(check("timed", all, constant(0.25)).reason, Not(HasSubstr("subnormal")));
 }
 
 TEST_F(Outputs, outputs_of_zeros_are_named) {

@@ -121,6 +121,41 @@ TEST(report_terminal, calls_a_limit_what_it_is_and_prints_none_where_nothing_is_
   }
 }
 
+TEST(report_terminal, says_what_levels_are_and_what_the_words_of_their_proof_mean_where_there_is_room) {
+  auto run = first_case_alone();
+  auto& rows = run["cases"][0]["rows"];
+  const auto names = [&] { return terminal(run, {400, false, true}); };
+  rows.erase(rows.begin() + 3, rows.end());
+  EXPECT_THAT(names(), HasSubstr("Levels   eager: PyTorch eager; compile: torch.compile"));
+  EXPECT_THAT(names(), HasSubstr("how many lines of the certificate strata observed, and how many the level itself"));
+  EXPECT_THAT(names(), Not(HasSubstr("weak")));
+  rows[1]["proof"]["weak"] = true;
+  run["warnings"].push_back(
+      {{"id", "W004"}, {"case", nullptr}, {"what", "outputs hardly vary"}, {"advice", "do this"}});
+  EXPECT_THAT(names(), HasSubstr("weak: a fault could stay unseen (outputs hardly vary): do this"));
+}
+
+TEST(report_document, says_under_its_tables_what_levels_states_and_proofs_are_of_those_that_are_there) {
+  auto run = first_case_alone();
+  const auto shown = markdown(run);
+  EXPECT_THAT(shown, HasSubstr("What the levels are:"));
+  EXPECT_THAT(shown, HasSubstr("- eager: PyTorch eager"));
+  EXPECT_THAT(shown, Not(HasSubstr("mistrusted:")));
+  auto& row = run["cases"][0]["rows"][1];
+  row["state"] = "mistrusted";
+  EXPECT_THAT(markdown(run), HasSubstr("mistrusted: what it tells of its times, inputs or threads does not hold"));
+  EXPECT_THAT(markdown(run), Not(HasSubstr("- compile: torch.compile"))) << "it is in the table no more";
+}
+
+TEST(report_document, says_first_that_levels_of_other_authors_agree_where_they_are_all_refused) {
+  auto run = first_case_alone();
+  run["warnings"].push_back({{"id", "W012"}, {"case", nullptr}, {"what", "a and b agree"}, {"advice", "run --deep"}});
+  for (const auto& shown : {terminal(run, {200, false, true}), markdown(run)})
+    EXPECT_THAT(shown, testing::ContainsRegex("Doubt:? +a and b agree \\(run .?--deep\\)"));
+  run["warnings"].back()["case"] = "another";
+  EXPECT_THAT(terminal(run, {200, false, true}), Not(HasSubstr("Doubt")));
+}
+
 TEST(report_terminal, says_which_operations_are_not_counted) {
   auto run = first_case_alone();
   auto& one = run["cases"][0];

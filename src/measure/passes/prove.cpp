@@ -35,7 +35,7 @@ Result<void> Prove::run(CaseRun& point) const {
       if (entry.is_regular_file(ec)) bytes += entry.file_size(ec);
     participant.row.disk_bytes = static_cast<std::int64_t>(bytes);
   }
-  return {};
+  return point.weigh_refusals();
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ document::Table levels_table(const FirstScreen& screen) {
     cells.emplace_back(level.proof);
     table.rows.push_back(std::move(cells));
   }
+  table.note = screen.proof_note;
   return table;
 }
 
@@ -54,6 +55,7 @@ document::Table without_table(const FirstScreen& screen) {
   document::Table table{.id = "without", .title = "Levels without a number"};
   table.columns = {left_column("levels", "levels"), left_column("state", "state"), left_column("why", "why")};
   for (const auto& empty : screen.without) table.rows.push_back({empty.names, empty.state, empty.reason});
+  table.note = screen.state_note;
   return table;
 }
 
@@ -64,11 +66,16 @@ document::Section result_section(const Json& run, const Json& one_case) {
   document::Section section{.id = "result"};
   if (!screen.levels.empty()) section.items.push_back(levels_table(screen));
   if (!screen.without.empty()) section.items.push_back(without_table(screen));
-  document::Facts facts;
+  document::Facts facts, about;
+  if (!screen.doubt.empty()) facts.facts.push_back({.name = "Doubt", .value = screen.doubt});
   if (!screen.limit.empty()) facts.facts.push_back({.name = screen.limit_title, .value = screen.limit});
   facts.facts.push_back({.name = "Trust", .value = screen.trust});
   if (!screen.next.empty()) facts.facts.push_back({.name = "Next", .value = screen.next, .is_command = true});
   section.items.push_back(std::move(facts));
+  for (const auto& [level, title] : screen.about) about.facts.push_back({.name = level, .value = title});
+  if (about.facts.empty()) return section;
+  section.items.push_back(document::Text{"What the levels are:"});
+  section.items.push_back(std::move(about));
   return section;
 }
 

@@ -69,6 +69,7 @@ class FaultyEager(TorchLevel):
         super().load(job)
         if self.fault == "ignores_precision":
             self.take_as_it_is(self.build_module(job))
+        torch.set_flush_denormal(self.fault == "flushes_subnormals")
 
     def take_as_it_is(self, module: torch.nn.Module) -> None:
         self.module = self.network = self.runner = module
@@ -324,6 +325,7 @@ LEVEL_FAULTS: dict[str, Callable[[FaultyEager, int, Tensor], Tensor] | None] = {
     "baked_weights": None,
     "wrong_seed": None,
     "ignores_precision": None,
+    "flushes_subnormals": None,
     "other_batch": FaultyEager.repeat_batch,
     "constant_output": lambda _s, _i, y: torch.full_like(y, 0.5),
     "nan_output": lambda _s, i, y: spoil_element(y, float("nan")) if i == 0 else y,
