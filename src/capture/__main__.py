@@ -79,8 +79,9 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
     try:
         import torch  # noqa: F401
 
-        from capture.bundle import capture, check, state_folder
+        from capture.bundle import capture, check
         from capture.errors import from_exception
+        from capture.publishing import state_folder
     except ImportError as error:
         say(
             {

@@ -33,7 +33,7 @@ from capture.inputs import make_ring
 from capture.network import NetworkWeights, own_ring
 from capture.opened import Opened, merged
 from capture.precision import add_mode, copy_strict
-from capture.publishing import identity, publish, remove_left_overs
+from capture.publishing import check_space, identity, publish, remove_left_overs, state_folder
 from capture.specials import special_values
 from capture.state import Shared
 from capture.train import TrainCapture
@@ -105,11 +105,6 @@ def check(spec: dict, progress: Progress) -> list[dict]:
     if spec.get("weights"):
         prepare_timed(built.module, maker.spec, [], maker.info)
     return maker.info["inputs"]
-
-
-def state_folder(out: Path, info: dict) -> Path:
-    """Where a capture lies that is kept by its state."""
-    return out.parent / f"{out.name}.{info['state'][:16]}"
 
 
 def _complete(info: dict, folder: Path, opened: Opened) -> None:
@@ -281,8 +276,9 @@ class _Capture:
             for t in module.state_dict().values()
             if isinstance(t, Tensor)
         )
+        extra = 5 if self.spec["mode"] == "train" else 0  # of probes and gradients
         source, self.info["case"]["weights_label"] = self.weights.prepare(
-            lambda sets: self._check_space(sets, size), self.say
+            lambda sets: check_space(self.folder, (sets + extra) * size), self.say
         )
         self.shared.restore()
         load_weights(module, self.weights.tensors("timed"), "timed")
@@ -503,15 +499,3 @@ class _Capture:
         from safetensors.torch import save_file
 
         save_file({k: v.contiguous() for k, v in tensors.items()}, f"{path}.safetensors")
-
-    def _check_space(self, sets: int, size: int) -> None:
-        """Refuses early when the weights alone (the sets that are not kept yet; in training probes
-        and gradients) cannot fit."""
-        needed = (sets + (5 if self.spec["mode"] == "train" else 0)) * size
-        free = shutil.disk_usage(self.folder).free
-        if needed > free:
-            raise Problem(
-                "failed",
-                f"no space left for the bundle in {self.folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
-                "free some space, or set XDG_CACHE_HOME to a folder on a larger disk",
-            )

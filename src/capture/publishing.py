@@ -8,6 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
+from capture.errors import Problem
+
 
 def identity(folder: Path) -> tuple[int, int] | None:
     """Tells a folder from a later one of the same name."""
@@ -16,6 +18,22 @@ def identity(folder: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_ctime_ns
+
+
+def state_folder(out: Path, info: dict) -> Path:
+    """Where a capture lies that is kept by its state."""
+    return out.parent / f"{out.name}.{info['state'][:16]}"
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Refuses early what cannot fit. `needed`: bytes, of the weights alone."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise Problem(
+            "failed",
+            f"no space left for the bundle in {folder.parent}: it needs {needed / 1e6:.0f} MB, {free / 1e6:.0f} MB are free",
+            "free some space, or set XDG_CACHE_HOME to a folder on a larger disk",
+        )
 
 
 def publish(partial: Path, out: Path, replaced: tuple[int, int] | None) -> None:

@@ -21,7 +21,7 @@ Json reference(double ms = 40) {
           {"memory", {{"peak_private_bytes", 490e6}}}};
 }
 
-Json row(const std::string& level, double ratio_value, const std::string& verdict) {
+Json sentence_row(const std::string& level, double ratio_value, const std::string& verdict) {
   return {{"level", level},
           {"variant", "default"},
           {"language", "c++"},
@@ -46,8 +46,9 @@ std::string sentence(const std::vector<Json>& rows) {
 }
 
 TEST(report_sentence, recommends_the_fastest_level_that_is_resolved_and_proven) {
-  const auto shown = headline(one_case(
-      {reference(), row("compile", 1.2, "faster"), row("aoti", 1.6, "faster"), row("libtorch", 2.0, "inconclusive")}));
+  const auto shown =
+      headline(one_case({reference(), sentence_row("compile", 1.2, "faster"), sentence_row("aoti", 1.6, "faster"),
+                         sentence_row("libtorch", 2.0, "inconclusive")}));
   EXPECT_EQ(shown["verdict"], "move");
   EXPECT_EQ(shown["level"], "aoti");
   EXPECT_EQ(shown["sentence"],
@@ -57,24 +58,24 @@ TEST(report_sentence, recommends_the_fastest_level_that_is_resolved_and_proven) 
 }
 
 TEST(report_sentence, names_a_peer_as_such_and_the_best_within_pytorch) {
-  auto peer = row("openvino", 1.8, "faster");
+  auto peer = sentence_row("openvino", 1.8, "faster");
   peer["peer"] = true;
-  const auto shown = sentence({reference(), peer, row("aoti", 1.2, "faster")});
+  const auto shown = sentence({reference(), peer, sentence_row("aoti", 1.2, "faster")});
   EXPECT_THAT(shown, HasSubstr("Move to openvino (a peer)"));
   EXPECT_THAT(shown, HasSubstr("the best that is no peer, aoti, reaches 1.20"));
 }
 
 TEST(report_sentence, never_recommends_a_harness_level_or_one_without_proof) {
-  auto null_level = row("null_cpp", 9000, "faster");
+  auto null_level = sentence_row("null_cpp", 9000, "faster");
   null_level["harness"] = true;
-  auto unproven = row("libtorch", 3, "faster");
+  auto unproven = sentence_row("libtorch", 3, "faster");
   unproven["proof"] = nullptr;
-  const auto shown = headline(one_case({reference(), null_level, unproven, row("compile", 1.3, "faster")}));
+  const auto shown = headline(one_case({reference(), null_level, unproven, sentence_row("compile", 1.3, "faster")}));
   EXPECT_EQ(shown["level"], "compile");
 }
 
 TEST(report_sentence, says_that_memory_grows_numerics_are_looser_and_the_proof_is_weak) {
-  auto looser = row("compile", 1.5, "faster");
+  auto looser = sentence_row("compile", 1.5, "faster");
   looser["memory"]["peak_private_bytes"] = 900e6;
   looser["proof"] = {{"verdict", "equal_looser"}, {"weak", true}};
   looser["break_even"]["iterations"] = 0;
@@ -86,9 +87,9 @@ TEST(report_sentence, says_that_memory_grows_numerics_are_looser_and_the_proof_i
 }
 
 TEST(report_sentence, stays_in_python_when_everything_is_resolved_and_nothing_is_faster) {
-  auto same = row("aoti", 1.0, "same");
+  auto same = sentence_row("aoti", 1.0, "same");
   same["ratio"]["same_within_percent"] = 2.1;
-  const auto shown = headline(one_case({reference(), same, row("openvino", 0.8, "slower")}));
+  const auto shown = headline(one_case({reference(), same, sentence_row("openvino", 0.8, "slower")}));
   EXPECT_EQ(shown["verdict"], "stay");
   EXPECT_EQ(shown["level"], "eager");
   EXPECT_EQ(shown["sentence"],
@@ -97,9 +98,9 @@ TEST(report_sentence, stays_in_python_when_everything_is_resolved_and_nothing_is
 }
 
 TEST(report_sentence, says_what_the_run_could_not_see_and_how_long_it_would_take) {
-  auto open = row("libtorch", 1.03, "inconclusive");
+  auto open = sentence_row("libtorch", 1.03, "inconclusive");
   open["ratio"]["resolve"] = {{"command", "x"}, {"minutes", 9.0}};
-  const auto shown = headline(one_case({reference(), open, row("openvino", 0.8, "slower")}));
+  const auto shown = headline(one_case({reference(), open, sentence_row("openvino", 0.8, "slower")}));
   EXPECT_EQ(shown["verdict"], "undecided");
   EXPECT_TRUE(shown["level"].is_null());
   EXPECT_THAT(shown["sentence"].get<std::string>(),
@@ -117,7 +118,7 @@ Json crowded(std::vector<Json> rows) {
 }
 
 TEST(report_sentence, recommends_nothing_where_other_programs_had_the_cores) {
-  const auto shown = headline(crowded({reference(), row("static", 284, "faster")}));
+  const auto shown = headline(crowded({reference(), sentence_row("static", 284, "faster")}));
   EXPECT_EQ(shown["verdict"], "not_reliable");
   EXPECT_TRUE(shown["level"].is_null());
   EXPECT_EQ(shown["sentence"],
@@ -125,7 +126,7 @@ TEST(report_sentence, recommends_nothing_where_other_programs_had_the_cores) {
 }
 
 TEST(report_sentence, does_not_advise_one_thread_where_all_cores_are_taken_and_names_another_run) {
-  auto one = crowded({reference(), row("static", 284, "faster")});
+  auto one = crowded({reference(), sentence_row("static", 284, "faster")});
   one["trust"].update({{"others_begin_percent", 100.0}, {"one_thread_fits", false}, {"other_run", 1234}});
   EXPECT_EQ(
       headline(one)["sentence"],
@@ -134,7 +135,7 @@ TEST(report_sentence, does_not_advise_one_thread_where_all_cores_are_taken_and_n
 }
 
 TEST(report_sentence, recommends_no_best_variant_either_where_other_programs_had_the_cores) {
-  auto fast = row("static", 284, "faster");
+  auto fast = sentence_row("static", 284, "faster");
   fast["tuned"] = {{"ratio", fast["ratio"]}, {"break_even", fast["break_even"]}};
   auto eager = reference();
   eager["tuned"] = {{"ratio", {{"value", 1.0}, {"verdict", "reference"}}}, {"break_even", nullptr}};
@@ -147,7 +148,7 @@ TEST(report_sentence, says_first_that_the_reference_is_not_the_one_that_was_want
   auto libtorch = reference();
   libtorch["level"] = "libtorch";
   libtorch["language"] = "c++";
-  auto one = one_case({libtorch, row("static", 2.26, "faster")});
+  auto one = one_case({libtorch, sentence_row("static", 2.26, "faster")});
   one["reference_level"] = "libtorch";
   one["reference_instead_of"] = {{"level", "eager"}, {"state", "unequal"}, {"reason", "NaN or Inf at 5 places"}};
   EXPECT_THAT(headline(one)["sentence"].get<std::string>(),
@@ -159,12 +160,12 @@ TEST(report_sentence, stays_with_a_peer_and_not_in_python_where_there_is_no_pyth
   auto runtime = reference();
   runtime["level"] = "onnxruntime";
   runtime["peer"] = true;
-  EXPECT_THAT(sentence({runtime, row("openvino", 0.8, "slower")}),
+  EXPECT_THAT(sentence({runtime, sentence_row("openvino", 0.8, "slower")}),
               HasSubstr("Stay with onnxruntime: openvino is not faster than onnxruntime"));
 }
 
 TEST(report_sentence, says_that_rounds_were_disturbed_where_levels_have_times_and_no_ratio) {
-  auto alone = row("aoti", 2, "faster");
+  auto alone = sentence_row("aoti", 2, "faster");
   alone["ratio"] = {{"value", nullptr}, {"verdict", "inconclusive"}};
   auto eager = reference();
   eager["end_to_end_ms"]["estimate"] = nullptr;
@@ -184,7 +185,7 @@ TEST(report_sentence, prints_no_time_that_is_not_known) {
 }
 
 TEST(report_sentence, prints_no_absurd_percentages_or_intervals) {
-  auto open = row("libtorch", 1.4, "inconclusive");
+  auto open = sentence_row("libtorch", 1.4, "inconclusive");
   open["ratio"]["low"] = 0.002;
   open["ratio"]["high"] = 205e6;
   open["ratio"]["smallest_visible_percent"] = 44457.56;
@@ -198,11 +199,11 @@ TEST(report_sentence, gives_the_reason_where_there_is_nothing_to_compare) {
   auto crashed = reference();
   crashed["state"] = "crashed";
   crashed["reason_short"] = "ended by signal 11";
-  EXPECT_EQ(headline(one_case({crashed, row("aoti", 2, "faster")}))["verdict"], "no_data");
+  EXPECT_EQ(headline(one_case({crashed, sentence_row("aoti", 2, "faster")}))["verdict"], "no_data");
   EXPECT_THAT(sentence(std::vector<Json>(1, crashed)), HasSubstr("crashed: ended by signal 11"));
   EXPECT_THAT(sentence(std::vector<Json>(1, reference())), HasSubstr("no other level was run"));
   EXPECT_THAT(sentence(std::vector<Json>{}), HasSubstr("was not run"));
-  auto failed = row("aoti", 2, "faster");
+  auto failed = sentence_row("aoti", 2, "faster");
   failed["state"] = "unequal";
   EXPECT_THAT(sentence({reference(), failed}), HasSubstr("the other level has no number"));
 }
@@ -213,7 +214,7 @@ TEST(report_sentence, survives_a_case_in_which_every_field_is_missing) {
 }
 
 TEST(report_sentence, a_run_that_sees_only_multiples_is_called_too_noisy_without_a_number) {
-  auto open = row("libtorch", 3.0, "inconclusive");
+  auto open = sentence_row("libtorch", 3.0, "inconclusive");
   open["ratio"]["smallest_visible_percent"] = 44457.56;
   const auto shown = sentence({reference(), open});
   EXPECT_THAT(shown, HasSubstr("too noisy to compare"));
