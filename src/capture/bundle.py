@@ -472,7 +472,6 @@ class _Capture:
     def _faults(self, module: nn.Module, expected: dict[str, Tensor]) -> None:
         self.say("planting faults")
         wide = self.info["reference"] == "float64"
-
         whole = copy.deepcopy(module).to(self.spec["device"])
         results, descriptions, unseen = ref.faulty_references(
             self.runner,
