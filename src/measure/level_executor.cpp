@@ -206,6 +206,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
       return run::Came::failure;
     }
   }
+  if (checked && !*checked && interrupted()) return run::Came::failure;
   pause();  // before its output is judged
   note_clock(timed, plan);
   block->restart = turn.restart;

@@ -58,8 +58,6 @@ void ClockEvidence::keep(Least& least, const Timed& timed) {
 void ClockEvidence::Pair::add(const Timed& timed, bool is_long) {
   keep(is_long ? longer : shorter, timed);
   ++(is_long ? long_count : short_count);
-  queued_ns += timed.queued_ns;
-  elapsed_ns += timed.elapsed_ns + timed.queued_ns;
 }
 
 bool ClockEvidence::Pair::complete(int each) const {
@@ -71,13 +69,10 @@ double ClockEvidence::Pair::unreported_ns() const {
                   (longer.unreported_ns - shorter.unreported_ns) / std::max(1, longer.iterations - shorter.iterations));
 }
 
-double ClockEvidence::Pair::least_queued() const {
-  return std::max(shorter.queued_share, longer.queued_share);
-}
-
-double ClockEvidence::Pair::allowed_ns(double bytes, double queued_share) const {
-  const double share = queued_share > kQuietQueue ? kBusyShare : kUnreportedShare;
-  return (share + queued_share) * longer.reported_ns + kUnreportedNs + bytes / kFreedBytesPerNs;
+double ClockEvidence::Pair::allowed_ns(double bytes) const {
+  const double queued = std::max(shorter.queued_share, longer.queued_share);
+  const double share = queued > kQuietQueue ? kBusyShare : kUnreportedShare;
+  return (share + queued) * longer.reported_ns + kUnreportedNs + bytes / kFreedBytesPerNs;
 }
 
 void ClockEvidence::add(const Timed& timed, bool is_long, double bytes) {
@@ -86,7 +81,8 @@ void ClockEvidence::add(const Timed& timed, bool is_long, double bytes) {
 }
 
 void ClockEvidence::add_turn(const Timed& timed, bool is_long) {
-  turns_.add(timed, is_long);
+  // Waiting within an iteration is told and left out of what elapsed as well: it would hide the unrecorded ones.
+  if (timed.queued_ns <= kQuietQueue * (timed.elapsed_ns + timed.queued_ns)) turns_.add(timed, is_long);
 }
 
 void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
@@ -118,7 +114,7 @@ double ClockEvidence::unreported_ns() const {
 }
 
 double ClockEvidence::allowed_ns() const {
-  return requests_.allowed_ns(bytes_, requests_.least_queued());
+  return requests_.allowed_ns(bytes_);
 }
 
 std::string ClockEvidence::complaint() const {
@@ -131,8 +127,7 @@ std::string ClockEvidence::complaint() const {
         "an iteration took {} longer by the driver's clock than the {} that the level tells: its clock is slow, "
         "or the work is put off",
         ms(unreported_ns()), ms(reported_ns()));
-  if (turns_ended_ && turns_.complete(kFewestTurns) &&
-      turns_.unreported_ns() > turns_.allowed_ns(bytes_, turns_.queued_share()))
+  if (turns_ended_ && turns_.complete(kFewestTurns) && turns_.unreported_ns() > turns_.allowed_ns(bytes_))
     return fmt::format(
         "an iteration of its timed blocks took {} longer by the driver's clock than the {} that the level tells: its "
         "clock is slow there, or the work is done elsewhere",

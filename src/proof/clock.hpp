@@ -39,7 +39,7 @@ class ClockEvidence {
   void add_copies(double copy_ns, double reported_ns, double bytes);
   // The same blocks, short and long ones, drawn: with their unrecorded iterations, which the difference does not see.
   // Work that is done in those, and a clock that is slow in blocks alone, show here; judged once, by all of them, from
-  // end_turns() on: of a few the least is chance.
+  // end_turns() on: of a few the least is chance. One that waited for a core counts for nothing.
   void add_turn(const Timed& timed, bool is_long);
   void end_turns() { turns_ended_ = true; }
   // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
@@ -60,13 +60,10 @@ class ClockEvidence {
   struct Pair {
     Least shorter, longer;
     int short_count = 0, long_count = 0;
-    double queued_ns = 0, elapsed_ns = 0;  // of all
     void add(const Timed& timed, bool is_long);
     bool complete(int each) const;
     double unreported_ns() const;
-    double allowed_ns(double bytes, double queued_share) const;
-    double least_queued() const;  // share of a request in which it waited for a core
-    double queued_share() const { return elapsed_ns > 0 ? queued_ns / elapsed_ns : 0; }  // of all together
+    double allowed_ns(double bytes) const;
   };
   static void keep(Least& least, const Timed& timed);
   Pair requests_, turns_;

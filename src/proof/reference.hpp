@@ -19,12 +19,13 @@
 namespace strata::proof {
 
 // Bounds, in units of the envelope. Measured reasons: docs/method.md.
-inline constexpr double strict_limit = 8;         // of the tensor's error
-inline constexpr double reassociated_limit = 64;  // the same for levels that declare Winograd, FFT, ...
-inline constexpr double element_factor = 2;       // the largest element's bound is this times the tensor's: 16, 128
-inline constexpr double power_limit = 1;          // planted faults must reach this many times the strict bound
-inline constexpr double widest_envelope = 4;      // two draws of noise differ by 1.4 times their size
-inline constexpr double spread_limit = 0.10;      // spread across inputs over spread across classes
+inline constexpr double strict_limit = 8;           // of the tensor's error
+inline constexpr double reassociated_limit = 64;    // the same for levels that declare Winograd, FFT, ...
+inline constexpr double element_factor = 2;         // the largest element's bound is this times the tensor's: 16, 128
+inline constexpr double power_limit = 1;            // planted faults must reach this many times the strict bound
+inline constexpr double training_power_limit = 10;  // those of a training, else it is weak
+inline constexpr double widest_envelope = 4;        // two draws of noise differ by 1.4 times their size
+inline constexpr double spread_limit = 0.10;        // spread across inputs over spread across classes
 
 struct OutputSpec {
   std::string name;

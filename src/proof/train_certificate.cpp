@@ -253,13 +253,13 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
                .how = "observed",
                .result = "not_checked",
                .value = "",
-               .bound = fmt::format("{:.0f} times the bound", power_limit),
+               .bound = fmt::format("{:.0f} times the bound", training_power_limit),
                .detail = core::is_light(reference.bundle()) ? kNotPlanted : "no fault could be planted in this network",
                .about_level = false};
   if (const auto* least = least_fault(reference)) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", reference.faults().size(), least->times_bound);
-    planted.result = least->times_bound >= power_limit ? "pass" : "fail";
+    planted.result = least->times_bound >= training_power_limit ? "pass" : "fail";
     planted.detail = planted.result == "fail" ? least->sentence : "";
   }
   lines.add(planted);
@@ -295,9 +295,9 @@ TrainPower train_power(const TrainReference& reference) {
                              widest, weak_gradient);
   else if (!least && !core::is_light(reference.bundle()))
     out.reason = "no fault could be planted in this network";
-  else if (least && least->times_bound < power_limit)
+  else if (least && least->times_bound < training_power_limit)
     out.reason = fmt::format("the planted fault '{}' reaches only {:.2g} times the bound, where {:.0f} are needed",
-                             least->name, least->times_bound, power_limit);
+                             least->name, least->times_bound, training_power_limit);
   out.weak = !out.reason.empty();
   return out;
 }

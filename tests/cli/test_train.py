@@ -178,11 +178,9 @@ def test_timed_steps_on_other_data_are_mistrusted_or_unequal(training):
     # the ring index of the last step is drawn; in one of four restarts it is not 0
     _, result = training.compare("right", "stale", restarts=4)
     row = rows_of(result)["stale"]
-    assert (
-        row["state"] in ("mistrusted", "unequal")
-        and "after timing" in row["reason"]
-        and row["end_to_end_ms"] is None
-    )
+    assert row["state"] in ("mistrusted", "unequal") and row["end_to_end_ms"] is None, row["state"]
+    # by the step after the blocks, or by those of the blocks that are made again
+    assert "after timing" in row["reason"] or "while timing" in row["reason"], row["reason"]
 
 
 def test_a_training_that_diverges_while_it_is_timed_begins_again_and_is_not_accused(training):

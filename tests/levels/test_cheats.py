@@ -195,10 +195,10 @@ def trained(place) -> Trained:
 @pytest.mark.parametrize(
     ("cheat", "state", "words"),
     [
-        ("singles", "unequal", "eager's from the same"),
-        ("second", "unequal", "eager's from the same"),
-        ("frozen", "unequal", "eager's from the same"),
-        ("halves", "unequal", "eager's from the same"),
+        ("singles", "unequal", "epoch 1, steps"),
+        ("second", "unequal", "epoch 1, steps"),
+        ("frozen", "unequal", "epoch 1, steps"),
+        ("halves", "unequal", "epoch 1, steps"),
         ("boast", "unequal", "the score after epoch 1: it finds 360 of 360 labels"),
         ("clock", "mistrusted", "longer by the driver's clock"),
     ],

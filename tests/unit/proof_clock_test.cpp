@@ -129,6 +129,16 @@ TEST(ClockEvidence, accuses_a_clock_that_is_slow_in_timed_blocks_alone) {
   EXPECT_EQ(turns_of(5, 1 * ns_per_ms, 0.1 * ns_per_ms).complaint(), "") << "too few";
 }
 
+TEST(ClockEvidence, accuses_nobody_by_blocks_that_waited_for_a_core) {
+  ClockEvidence evidence;
+  for (int i = 0; i < 20; ++i) {  // what waiting takes is left out of a time of which it is a part
+    evidence.add_turn({3, 6 * ns_per_ms, 6 * ns_per_ms, 3 * ns_per_ms}, false);
+    evidence.add_turn({10, 10 * ns_per_ms, 13 * ns_per_ms}, true);
+  }
+  evidence.end_turns();
+  EXPECT_EQ(evidence.complaint(), "");
+}
+
 TEST(ClockEvidence, accuses_work_that_is_moved_into_iterations_that_are_not_recorded) {
   EXPECT_NE(turns_of(8, 0.1 * ns_per_ms, 0.1 * ns_per_ms, 0.9 * ns_per_ms).complaint(), "");
 }

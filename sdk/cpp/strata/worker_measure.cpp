@@ -53,9 +53,9 @@ json Worker::measure(const json& request) {
     throw Failure("unsupported", fmt::format("region {} is not one of: \"end_to_end\"", region.dump()));
   const auto retain = retained_by(request, timed_.size());
   std::vector<std::uint64_t> places;
-  std::vector<HostTensor> unseen;  // outlives fresh, which gives it back what it held
-  std::optional<FreshInputs> fresh;
-  const auto entries = timed_;  // what each iteration's entry is, where timed_ says whose input it holds
+  std::vector<HostTensor> unseen;
+  const auto entries = timed_;       // what each iteration's entry is, where timed_ says whose input it holds
+  std::optional<FreshInputs> fresh;  // ends before those above, which it reads until then
   if (const auto fresh_request = request.find("fresh"); fresh_request != request.end()) {
     places = field<std::vector<std::uint64_t>>(*fresh_request, "places");
     fresh.emplace(ring_, entries, field<std::uint64_t>(*fresh_request, "first"), places);
