@@ -177,8 +177,11 @@ def test_timed_steps_that_are_put_off_or_less_than_the_proven_ones_are_refused(t
         assert row["state"] == "unequal" and row["end_to_end_ms"] is None, row["state"]
         assert "timed steps led elsewhere" in row["reason"], row["reason"]
     assert lines_of(honest)["nothing is put off until the state is read"]["result"] == "pass"
-    assert later["state"] == "mistrusted" and later["end_to_end_ms"] is None, later["state"]
-    assert "the work is put off" in later["reason"], later["reason"]
+    # each reading is late, or the losses that it told before are not those of its steps
+    assert later["state"] in ("mistrusted", "unequal") and later["end_to_end_ms"] is None
+    assert any(
+        each in later["reason"] for each in ("the work is put off", "timed steps led elsewhere")
+    ), later["reason"]
 
 
 @pytest.fixture(scope="module")
