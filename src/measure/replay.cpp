@@ -75,10 +75,6 @@ Try<void> Replay::read_state(Session& session, stats::Random& random) {
   return {};
 }
 
-void Replay::forget() {
-  since_.reset();
-}
-
 Try<void> Replay::judge(Session& session, const proof::TrainReference& reference, double spread,
                         proof::TrainEvidence& evidence) const {
   evidence.timed_steps += steps_;

@@ -23,8 +23,6 @@ class Replay {
   // Drawn, as long as reading states takes little beside the steps; a level cannot foresee it.
   bool wants_state(stats::Random& random) const;
   Try<void> read_state(Session& session, stats::Random& random);
-  // The training began again from other weights.
-  void forget();
 
   // States that were read so far, and what the level told of since the last of them.
   const std::vector<proof::StateRead>& reads() const { return reads_; }
