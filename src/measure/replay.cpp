@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "measure/train_steps.hpp"
-#include "proof/late_step.hpp"
 
 namespace strata::measure {
 namespace {
@@ -18,25 +17,16 @@ constexpr double kFewestSteps = 2, kMostSteps = 64;
 constexpr int kReadOneIn = 4;
 constexpr double kReadShare = 0.1;  // of the told times
 
-struct Steps {
-  TrainState after;
-  std::vector<double> losses;
-};
-
-Try<Steps> steps_from(Session& session, const std::filesystem::path& state, std::int64_t done,
-                      const std::vector<int>& indices) {
+Try<RepeatedSteps> steps_from(Session& session, const std::filesystem::path& state, std::int64_t done,
+                              const std::vector<int>& indices) {
   STRATA_TRY(session.load_state(state, done));
-  Steps steps;
+  RepeatedSteps steps;
   for (const int index : indices) {
     const auto output = STRATA_TRY(session.prove({index}));
     steps.losses.push_back(loss_in(output, index));
   }
   steps.after = STRATA_TRY(session.state());
   return steps;
-}
-
-Failure unreadable(const Error& error) {
-  return {.state = State::failed, .what = error.what, .hint = error.hint};
 }
 
 }  // namespace
@@ -82,36 +72,26 @@ Try<void> Replay::judge(Session& session, const proof::TrainReference& reference
   if (!drawn_) return {};
   STRATA_TRY(session.set_mode("train", true));
   STRATA_TRY(session.set_optimiser(reference.optimiser()));
-  const auto before = SafeTensors::open(*drawn_->before.file), after = SafeTensors::open(*drawn_->after.file);
-  if (!before || !after) return tl::unexpected(unreadable(before ? after.error() : before.error()));
-  const auto done = drawn_->before.step;
-  const auto again = STRATA_TRY(steps_from(session, *drawn_->before.file, done, drawn_->indices));
-  const auto path = session.new_file();
-  if (const auto written = write_moved(path, *before); !written) return tl::unexpected(unreadable(written.error()));
-  const auto moved_start = SafeTensors::open(path);
-  const auto moved_steps = steps_from(session, path, done, drawn_->indices);
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-  if (!moved_start) return tl::unexpected(unreadable(moved_start.error()));
-  if (!moved_steps) return tl::unexpected(moved_steps.error());
-  const auto& moved = *moved_steps;
-  const proof::LateStep of_again{&*before, &again.after.tensors, again.losses},
-      of_moved{&*moved_start, &moved.after.tensors, moved.losses};
-  if (!(proof::moved_share(of_again, of_moved) <= proof::rough_share)) {
+  const auto after = SafeTensors::open(*drawn_->after.file);
+  if (!after)
+    return tl::unexpected(Failure{.state = State::failed, .what = after.error().what, .hint = after.error().hint});
+  const auto repeat = [&](const std::filesystem::path& state) {
+    return steps_from(session, state, drawn_->before.step, drawn_->indices);
+  };
+  const MadeSteps made{.before = &drawn_->before, .after = &*after, .losses = drawn_->losses};
+  auto verdict = STRATA_TRY(judge_steps(session, reference, made, spread, repeat));
+  if (!verdict) {
     ++evidence.rough_replays;
     return {};
   }
-  proof::LateStep timed{&*before, &*after, again.losses};  // of the timed ones a few losses are known
-  for (const auto& told : drawn_->losses) timed.losses[told.step] = told.loss;
-  auto verdict = proof::check_late_step(reference, timed, of_again, of_moved, spread, done);
   evidence.replayed_steps += static_cast<std::int64_t>(drawn_->indices.size());
-  if (verdict.equal_work() || evidence.replay_failure) return {};
-  verdict.reason = fmt::format(
+  if (verdict->equal_work() || evidence.replay_failure) return {};
+  verdict->reason = fmt::format(
       "{} timed steps led elsewhere than the same steps from the same state, one at a time: {:.3g} times as far as "
       "rounding allows",
-      drawn_->indices.size(), verdict.worst_ratio);
-  verdict.reason_short = "timed steps are others";
-  evidence.replay_failure = std::move(verdict);
+      drawn_->indices.size(), verdict->worst_ratio);
+  verdict->reason_short = "timed steps are others";
+  evidence.replay_failure = std::move(*verdict);
   return {};
 }
 

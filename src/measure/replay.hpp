@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "measure/repeated_steps.hpp"
 #include "measure/session.hpp"
 #include "proof/train_certificate.hpp"
 #include "stats/schedule.hpp"
@@ -34,14 +35,10 @@ class Replay {
                   proof::TrainEvidence& evidence) const;
 
  private:
-  struct Told {
-    std::size_t step = 0;  // since the state before
-    double loss = 0;
-  };
   struct Interval {
     TrainState before, after;  // their files alone
     std::vector<int> indices;
-    std::vector<Told> losses;
+    std::vector<StepLoss> losses;
   };
 
   std::size_t most_steps_;

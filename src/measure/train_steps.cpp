@@ -24,27 +24,6 @@ double loss_in(const SafeTensors& outputs, int index) {
   return loss && loss->elements() == 1 ? value_at(*loss, 0) : std::nan("");
 }
 
-Result<void> write_moved(const std::filesystem::path& path, const SafeTensors& state) {
-  stats::Random random(1);
-  std::deque<std::vector<float>> held;
-  std::vector<std::pair<std::string, TensorView>> tensors;
-  for (const auto& name : state.names()) {
-    const TensorView& tensor = *state.find(name);
-    if (!name.starts_with("weight:") || tensor.dtype != "F32") {
-      tensors.emplace_back(name, tensor);
-      continue;
-    }
-    auto& values = held.emplace_back(static_cast<std::size_t>(tensor.elements()));
-    std::memcpy(values.data(), tensor.data, tensor.bytes);
-    for (float& value : values) value *= random.below(2) == 0 ? 1 + 0x1p-23F : 1 - 0x1p-23F;
-    tensors.emplace_back(name, TensorView{.dtype = "F32",
-                                          .shape = tensor.shape,
-                                          .data = reinterpret_cast<const std::byte*>(values.data()),
-                                          .bytes = tensor.bytes});
-  }
-  return write_safetensors(path, tensors);
-}
-
 Try<void> begin(Session& session, const std::string& set, bool dropout, const core::Optimiser& optimiser) {
   STRATA_TRY(session.weights(set));
   STRATA_TRY(session.set_mode("train", dropout));

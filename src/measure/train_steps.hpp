@@ -41,9 +41,6 @@ std::vector<std::pair<std::string, TensorView>> weights_in(const SafeTensors& st
 // The loss of an input in what a level gave; NaN: it is not there.
 double loss_in(const SafeTensors& outputs, int index);
 
-// A state with every weight moved up or down by about a unit in the last place; momentum as it is.
-Result<void> write_moved(const std::filesystem::path& path, const SafeTensors& state);
-
 // The same optimiser with one setting changed.
 template <class Value>
 core::Optimiser with(core::Optimiser optimiser, Value core::Optimiser::*setting, Value value) {

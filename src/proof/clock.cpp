@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "stats/rank_sum.hpp"
+
 namespace strata::proof {
 namespace {
 
@@ -20,7 +22,8 @@ constexpr double kQuietQueue = 0.02, kBusyShare = 0.5;
 // Of an ordinary block: three times its unrecorded iterations (the first is cold), half its told time, and what is
 // independent of it.
 constexpr double kHeadTimes = 3, kBlockShare = 0.5, kBlockNs = 20e6, kBytesPerNs = 0.05;
-constexpr int kFewestBlocks = 3, kFewestTurns = 6;  // of each length
+constexpr int kFewestBlocks = 3;
+constexpr double kTurnsChance = 1e-5;  // that an honest level's long blocks lie so far above its short ones
 // Of copying a result aside.
 constexpr double kCopyShare = 0.5, kCopyNs = 5e6;
 
@@ -55,15 +58,6 @@ void ClockEvidence::keep(Least& least, const Timed& timed) {
   least.queued_share = std::min(least.queued_share, queued);
 }
 
-void ClockEvidence::Pair::add(const Timed& timed, bool is_long) {
-  keep(is_long ? longer : shorter, timed);
-  ++(is_long ? long_count : short_count);
-}
-
-bool ClockEvidence::Pair::complete(int each) const {
-  return short_count >= each && long_count >= each && longer.iterations > shorter.iterations;
-}
-
 double ClockEvidence::Pair::unreported_ns() const {
   return std::max(0.0,
                   (longer.unreported_ns - shorter.unreported_ns) / std::max(1, longer.iterations - shorter.iterations));
@@ -82,7 +76,9 @@ void ClockEvidence::add(const Timed& timed, bool is_long, double bytes) {
 
 void ClockEvidence::add_turn(const Timed& timed, bool is_long) {
   // Waiting within an iteration is told and left out of what elapsed as well: it would hide the unrecorded ones.
-  if (timed.queued_ns <= kQuietQueue * (timed.elapsed_ns + timed.queued_ns)) turns_.add(timed, is_long);
+  if (timed.queued_ns > kQuietQueue * (timed.elapsed_ns + timed.queued_ns)) return;
+  turns_.add(timed, is_long);
+  (is_long ? long_turns_ : short_turns_).push_back(timed);
 }
 
 void ClockEvidence::add_block(const Timed& timed, int head, double bytes) {
@@ -117,6 +113,21 @@ double ClockEvidence::allowed_ns() const {
   return requests_.allowed_ns(bytes_);
 }
 
+std::string ClockEvidence::complaint_of_turns() const {
+  const double allowed_ns = turns_.allowed_ns(bytes_);
+  if (!turns_ended_ || !turns_.complete() || turns_.unreported_ns() <= allowed_ns) return {};
+  const auto beyond_allowed = [&](const std::vector<Timed>& turns) {
+    std::vector<double> beyond;
+    for (const auto& turn : turns) beyond.push_back(turn.unreported_ns() - allowed_ns * turn.iterations);
+    return beyond;
+  };
+  if (stats::rank_sum_chance(beyond_allowed(long_turns_), beyond_allowed(short_turns_)) > kTurnsChance) return {};
+  return fmt::format(
+      "an iteration of its timed blocks took {} longer by the driver's clock than the {} that the level tells: its "
+      "clock is slow there, or the work is done elsewhere",
+      ms(turns_.unreported_ns()), ms(turns_.longer.reported_ns));
+}
+
 std::string ClockEvidence::complaint() const {
   // First, since it says more than the others, which put-off work may cause, too.
   if (copied_ >= kFewestBlocks && *least_late_ns_ > 0)
@@ -127,11 +138,7 @@ std::string ClockEvidence::complaint() const {
         "an iteration took {} longer by the driver's clock than the {} that the level tells: its clock is slow, "
         "or the work is put off",
         ms(unreported_ns()), ms(reported_ns()));
-  if (turns_ended_ && turns_.complete(kFewestTurns) && turns_.unreported_ns() > turns_.allowed_ns(bytes_))
-    return fmt::format(
-        "an iteration of its timed blocks took {} longer by the driver's clock than the {} that the level tells: its "
-        "clock is slow there, or the work is done elsewhere",
-        ms(turns_.unreported_ns()), ms(turns_.longer.reported_ns));
+  if (auto why = complaint_of_turns(); !why.empty()) return why;
   if (blocks_ >= kFewestBlocks && *least_excess_ns_ > 0)
     return fmt::format("a block of {} iterations took {} by the driver's clock, of which the level tells {}",
                        excess_of_.iterations, ms(excess_of_.elapsed_ns), ms(excess_of_.reported_ns));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace strata::proof {
 
@@ -39,13 +40,14 @@ class ClockEvidence {
   void add_copies(double copy_ns, double reported_ns, double bytes);
   // The same blocks, short and long ones, drawn: with their unrecorded iterations, which the difference does not see.
   // Work that is done in those, and a clock that is slow in blocks alone, show here; judged once, by all of them, from
-  // end_turns() on: of a few the least is chance. One that waited for a core counts for nothing.
+  // end_turns() on. One that waited for a core counts for nothing. The first iteration after another process ran is
+  // slow by chance, so that the least of a few blocks proves nothing: by ranks the long ones must lie above the short.
   void add_turn(const Timed& timed, bool is_long);
   void end_turns() { turns_ended_ = true; }
   // An ordinary block after `head` unrecorded iterations, whose file has `bytes`.
   void add_block(const Timed& timed, int head, double bytes);
 
-  bool checked() const { return requests_.complete(1); }
+  bool checked() const { return requests_.complete(); }
   double reported_ns() const;    // an iteration as the worker tells it
   double unreported_ns() const;  // what an iteration took beside that, by the driver
   double allowed_ns() const;
@@ -59,14 +61,15 @@ class ClockEvidence {
   };
   struct Pair {
     Least shorter, longer;
-    int short_count = 0, long_count = 0;
-    void add(const Timed& timed, bool is_long);
-    bool complete(int each) const;
+    void add(const Timed& timed, bool is_long) { keep(is_long ? longer : shorter, timed); }
+    bool complete() const { return shorter.iterations > 0 && longer.iterations > shorter.iterations; }
     double unreported_ns() const;
     double allowed_ns(double bytes) const;
   };
   static void keep(Least& least, const Timed& timed);
+  std::string complaint_of_turns() const;
   Pair requests_, turns_;
+  std::vector<Timed> short_turns_, long_turns_;
   bool turns_ended_ = false;
   double bytes_ = 0;
   int blocks_ = 0;

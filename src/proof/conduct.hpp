@@ -56,8 +56,11 @@ class Conduct {
   double unseen_ns() const;      // the least that such an input took beyond the median of the others
 
  private:
-  std::vector<double> beyond_ns_, allowed_ns_, others_ns_;  // of each block
-  std::vector<double> unseen_ns_, known_ns_;  // of iterations on new inputs; medians of blocks on known ones
+  std::vector<double> beyond_ns_, others_ns_;  // of each block
+  // Blocks whose exchanged iteration was slow beside the others; how many are expected, had another been drawn.
+  int slow_exchanged_ = 0;
+  double slow_expected_ = 0;
+  std::vector<double> unseen_ns_, known_ns_;  // of iterations on new inputs; all others
   double retained_ = 0, iterations_ = 0;
   double unseen_moved_ = 0;              // bytes before one of them, at most
   std::optional<double> least_late_ns_;  // of reading a state, above what is allowed

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 
+#include "stats/rank_sum.hpp"
+
 namespace strata::proof {
 namespace {
 
 constexpr std::size_t kFewest = 3;  // of each kind
 constexpr int kTimesLonger = 2;
+constexpr double kChance = 1e-4;  // that an honest level's long turns lie so far above its short ones
 
 struct Kinds {
   std::vector<Timed> few, many;
@@ -65,7 +68,16 @@ ClockEvidence TurnClock::evidence() const {
 }
 
 std::string TurnClock::complaint() const {
-  return evidence().complaint();
+  const auto all = evidence();
+  auto why = all.complaint();
+  if (why.empty()) return why;
+  int longest = 0;
+  for (const auto& turn : turns_) longest = std::max(longest, turn.iterations);
+  std::vector<double> few, many;  // untold, above what is allowed
+  for (const auto& turn : turns_)
+    (turn.iterations * kTimesLonger <= longest ? few : many)
+        .push_back(turn.unreported_ns() - all.allowed_ns() * turn.iterations);
+  return stats::rank_sum_chance(many, few) <= kChance ? why : "";
 }
 
 }  // namespace strata::proof

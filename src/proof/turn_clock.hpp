@@ -19,7 +19,10 @@ class TurnClock {
   // long ones, sorted by what they leave untold beyond it, the one after the first quarter: what disturbs some turns
   // accuses nobody, and a clock that is right in some of them clears nobody.
   ClockEvidence evidence() const;
-  // Empty: nothing speaks against the level's clock, or not enough(). With both times otherwise.
+  // Empty: nothing speaks against the level's clock, or not enough(). With both times otherwise. What more turns may
+  // clear: two turns alone say it.
+  std::string suspicion() const { return evidence().complaint(); }
+  // The same where all turns say it: by ranks, what the long ones leave untold lies above that of the short ones.
   std::string complaint() const;
 
  private:

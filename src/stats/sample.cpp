@@ -82,6 +82,14 @@ double median(std::span<const double> sample) {
   return quantile(sample, 0.5);
 }
 
+double lower_median(std::span<const double> sample) {
+  if (sample.empty()) return nan;
+  std::vector<double> sorted(sample.begin(), sample.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::ranges::nth_element(sorted, middle);
+  return *middle;
+}
+
 double robust_sd(std::span<const double> sample) {
   const double centre = median(sample);
   std::vector<double> deviations;
@@ -168,6 +176,11 @@ double binomial_upper_bound(int hits, int trials) {
   if (trials <= 0 || hits >= trials) return 1;
   // P(at most `hits` of `trials` at rate r) = 1 - I_r(hits + 1, trials - hits); the bound is where it falls to 5%.
   return where([=](double rate) { return incomplete_beta(hits + 1, trials - hits, rate); }, 0.95, 0, 1);
+}
+
+double binomial_chance(int hits, int trials, double share) {
+  if (hits <= 0) return 1;
+  return hits > trials ? 0 : incomplete_beta(hits, trials - hits + 1, share);
 }
 
 }  // namespace strata::stats

@@ -16,6 +16,8 @@ inline constexpr double z95_one_sided = 1.6448536269514722;
 // sample.
 double quantile(std::span<const double> sample, double q);
 double median(std::span<const double> sample);
+// The lower of the two in the middle of an even number. NaN for an empty sample.
+double lower_median(std::span<const double> sample);
 
 // 1.4826 times the median absolute deviation: the standard deviation, if the sample is normal. NaN for an empty sample.
 double robust_sd(std::span<const double> sample);
@@ -53,5 +55,8 @@ double f_above(double f, double df1, double df2);
 double chi_square_quantile(double p, double df);
 // Upper 95% bound (one-sided, Clopper-Pearson) of a rate of which `hits` of `trials` were seen. 1 for no trials.
 double binomial_upper_bound(int hits, int trials);
+// The chance of `hits` or more of `trials`, each with the chance `share`. Where chances differ by trial and `share` is
+// their mean, it is no less than the true one for hits above the mean number by one or more (Hoeffding 1956).
+double binomial_chance(int hits, int trials, double share);
 
 }  // namespace strata::stats

@@ -108,7 +108,7 @@ Try<std::string> Learner::doubt_of_clock(const fs::path& order, std::int64_t ste
       std::min<std::int64_t>(steps, std::max<std::int64_t>(kTimesShorter, std::llround(kLookNs / step_ns_)));
   const bool can_look = most >= kTimesShorter && static_cast<double>(most) * step_ns_ < kSlowestLookNs && !diverged_;
   for (int look = 0; can_look && look < kMostLooks && !interrupted(); ++look) {
-    if (clock_.enough() && clock_.complaint().empty()) break;
+    if (clock_.enough() && clock_.suspicion().empty()) break;
     for (const auto count : {most / kTimesShorter, most}) {
       STRATA_TRY(session_->train_steps("train", order, 0, count));
       clock_.add(session_->last_timed());

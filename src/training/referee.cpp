@@ -9,17 +9,8 @@
 
 namespace strata::training {
 namespace fs = std::filesystem;
-using measure::Failure;
 using measure::TrainState;
 using proof::OutputVerdict;
-namespace {
-
-Failure broken(const Error& error) {
-  return {.state = State::failed, .what = error.what, .hint = error.hint};
-}
-
-}  // namespace
-
 Try<void> Referee::start(const measure::SplitFiles& files, const std::vector<int>& cpus) {
   session_ = STRATA_TRY(measure::Session::open(job_, cpus));
   STRATA_TRY(session_->load("timed"));
@@ -27,33 +18,25 @@ Try<void> Referee::start(const measure::SplitFiles& files, const std::vector<int
   return session_->set_optimiser(job_.bundle->question.recipe->optimiser);
 }
 
-Try<Referee::Steps> Referee::steps_from(const fs::path& state, std::int64_t done, const fs::path& order,
-                                        std::int64_t first, std::int64_t count) {
+Try<measure::RepeatedSteps> Referee::steps_from(const fs::path& state, std::int64_t done, const fs::path& order,
+                                                std::int64_t first, std::int64_t count) {
   STRATA_TRY(session_->load_state(state, done));
   auto answer = STRATA_TRY(session_->train_steps("train", order, first, count));
   auto after = STRATA_TRY(session_->state());
-  return Steps{std::move(after), std::move(answer.losses)};
+  return measure::RepeatedSteps{std::move(after), std::move(answer.losses)};
 }
 
 Try<Judgement> Referee::check_window(const DoneWindow& done, const fs::path& order, double spread) {
   if (!std::isfinite(done.losses.back())) return Judgement{};
-  const auto& before = *done.before;
   const auto count = static_cast<std::int64_t>(done.losses.size());
-  const auto eager = STRATA_TRY(steps_from(*before.file, before.step, order, done.first, count));
-  const auto path = session_->new_file();
-  if (auto written = measure::write_moved(path, before.tensors); !written)
-    return tl::unexpected(broken(written.error()));
-  const auto moved_start = SafeTensors::open(path);
-  const auto moved = steps_from(path, before.step, order, done.first, count);
-  std::error_code ignored;
-  fs::remove(path, ignored);
-  if (!moved_start) return tl::unexpected(broken(moved_start.error()));
-  if (!moved) return tl::unexpected(moved.error());
-  const proof::LateStep of_eager{&before.tensors, &eager.after.tensors, eager.losses},
-      of_moved{&*moved_start, &moved->after.tensors, moved->losses};
-  if (count > 1 && !(proof::moved_share(of_eager, of_moved) <= proof::rough_share)) return Judgement{.rough = true};
-  return Judgement{.verdict = proof::check_late_step(reference_, {&before.tensors, &done.after->tensors, done.losses},
-                                                     of_eager, of_moved, spread, before.step)};
+  const auto repeat = [&](const fs::path& state) {
+    return steps_from(state, done.before->step, order, done.first, count);
+  };
+  measure::MadeSteps made{.before = done.before.get(), .after = &done.after->tensors, .losses = {}};
+  for (std::size_t i = 0; i < done.losses.size(); ++i) made.losses.push_back({i, done.losses[i]});
+  auto verdict = STRATA_TRY(measure::judge_steps(*session_, reference_, made, spread, repeat));
+  const bool rough = !verdict;
+  return Judgement{.verdict = std::move(verdict), .rough = rough};
 }
 
 Try<Judgement> Referee::check_beside(Learner& learner, const fs::path& order, std::int64_t steps) {

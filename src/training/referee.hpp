@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "measure/repeated_steps.hpp"
 #include "proof/late_step.hpp"
 #include "training/learner.hpp"
 
@@ -19,7 +20,7 @@ struct DoneWindow {
 };
 
 struct Judgement {
-  std::optional<proof::OutputVerdict> verdict{};
+  measure::StepsVerdict verdict{};
   bool rough = false;
 };
 
@@ -49,13 +50,9 @@ class Referee {
   void rest() { session_->process().pause(); }
 
  private:
-  struct Steps {
-    measure::TrainState after;
-    std::vector<double> losses;
-  };
   // `done`: steps of the optimiser before them.
-  Try<Steps> steps_from(const std::filesystem::path& state, std::int64_t done, const std::filesystem::path& order,
-                        std::int64_t first, std::int64_t count);
+  Try<measure::RepeatedSteps> steps_from(const std::filesystem::path& state, std::int64_t done,
+                                         const std::filesystem::path& order, std::int64_t first, std::int64_t count);
 
   measure::Job job_;
   const proof::TrainReference& reference_;

@@ -73,7 +73,8 @@ def test_a_planted_fault_is_refused_with_a_reason_and_gets_no_number(faulty_rows
 
 
 def test_faulty_neighbours_do_not_disturb_the_sound_level(faulty_rows):
-    assert faulty_rows["eager"]["state"] == "measured"
+    eager = faulty_rows["eager"]
+    assert eager["state"] == "measured", eager["reason"]
 
 
 @pytest.mark.parametrize(

@@ -118,5 +118,19 @@ TEST(sample, histogram_of_equal_values_is_one_bar) {
   EXPECT_EQ(std::accumulate(nearly.counts.begin(), nearly.counts.end(), std::size_t{0}), 8u);
 }
 
+// By scipy.stats.binom.sf(hits - 1, trials, share).
+TEST(BinomialChance, is_scipys) {
+  EXPECT_NEAR(binomial_chance(12, 24, 1.0 / 3), 0.06765877903243141, 1e-14);
+  EXPECT_NEAR(binomial_chance(20, 20, 0.5), 9.5367431640625e-07, 1e-18);
+  EXPECT_EQ(binomial_chance(0, 5, 0.1), 1);
+  EXPECT_EQ(binomial_chance(6, 5, 0.1), 0);
+}
+
+TEST(LowerMedian, is_the_lower_of_two) {
+  EXPECT_EQ(lower_median(std::vector<double>{9, 1}), 1);
+  EXPECT_EQ(lower_median(std::vector<double>{9, 1, 5}), 5);
+  EXPECT_TRUE(std::isnan(lower_median({})));
+}
+
 }  // namespace
 }  // namespace strata::stats

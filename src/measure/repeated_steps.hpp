@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps that were made, judged by the same steps repeated from the state before them.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "measure/session.hpp"
+#include "proof/train_checks.hpp"
+
+namespace strata::measure {
+
+struct RepeatedSteps {
+  TrainState after;
+  std::vector<double> losses;  // of each step
+};
+
+struct StepLoss {
+  std::size_t step = 0;  // since the state before
+  double loss = 0;
+};
+
+struct MadeSteps {
+  const TrainState* before;      // its file, and how many steps of the optimiser it has behind it
+  const SafeTensors* after;      // the state they led to
+  std::vector<StepLoss> losses;  // those that are known
+};
+
+// nullopt: rounding carries too far over these steps to judge by them.
+using StepsVerdict = std::optional<proof::OutputVerdict>;
+
+// `repeat`: makes the steps again from the state in a file. It is called for the state before, and again with every
+// weight of it moved by a unit in the last place: what rounding may do (proof/late_step.hpp). Since one such draw may
+// miss a value near a kink that another meets, steps are refused only where several draws refuse them; the verdict is
+// then that of the draw that allows most. `session` names the files; `spread`: of a level that does not repeat itself.
+Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& reference, const MadeSteps& made,
+                              double spread,
+                              const std::function<Try<RepeatedSteps>(const std::filesystem::path&)>& repeat);
+
+}  // namespace strata::measure
