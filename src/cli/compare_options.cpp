@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "cli/capturing.hpp"
+#include "cli/capture_options.hpp"
 #include "cli/option.hpp"
 #include "common/duration.hpp"
 #include "common/text.hpp"
@@ -167,6 +167,7 @@ Result<void> read_texts(CompareArguments& a) {
                 fmt::format("name that one too: --env NAME={}", a.python), Exit::usage);
   o.environments = STRATA_TRY(plan::parse_environments(a.environments));
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
+  if (!a.point_time.empty()) a.point_time_s = seconds_of(a.point_time);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
   if (!a.ci_width.empty() && !(o.ci_width = share_of(a.ci_width)))
     return fail(fmt::format("--ci-width {}: allowed: a share as 1%", a.ci_width), "--ci-width 1%", Exit::usage);

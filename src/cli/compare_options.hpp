@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/options.hpp"
-#include "store/record.hpp"
+#include "engine/request.hpp"
 
 namespace strata::cli {
 
@@ -23,21 +22,13 @@ struct ClusterArguments {
   bool splits() const { return !shard.empty() || !on.empty(); }
 };
 
-struct CompareArguments {
-  plan::Options options;
-  std::string batch, threads, levels, budget, ci_width, timeout, store, format = "text", python, output, data_dir;
+// The request and its run, with what is typed as text and read later (read_texts), and what becomes of the result.
+struct CompareArguments : engine::SweepRequest, engine::RunContext {
+  std::string batch, threads, levels, budget, point_time, ci_width, timeout, store, format = "text", output;
   std::vector<std::string> environments;  // of --env
-  bool dry_run = false, skip_bad = false;
-  std::string point_time;                  // of a sweep, as typed: measured time of every point
-  bool retry = false, full_proof = false;  // of a sweep
-  std::string find_batch;                  // its rule, likewise
-  std::pair<std::int64_t, std::int64_t> batch_bounds;
-  ClusterArguments cluster;           // of a sweep or a training
-  std::vector<std::string> words;     // as typed, after the program's name
-  std::optional<store::Run> resumed;  // the run that goes on
-  nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null
-  bool quiet = false;                 // nothing of the result on standard output
-  bool whole_budget = false;          // of a sweep: --budget is that of all cases together
+  ClusterArguments cluster;               // of a sweep or a training
+  bool quiet = false;                     // nothing of the result on standard output
+  bool whole_budget = false;              // of a sweep: --budget is that of all cases together
 };
 
 void add_compare_options(CLI::App& verb, CompareArguments& a);

@@ -15,12 +15,15 @@
 #include "common/escape.hpp"
 #include "common/nearest.hpp"
 #include "plan/model_file.hpp"
+#include "report/format.hpp"
 #include "report/render_file.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
+
+constexpr std::size_t kMostInPlan = 200;  // points that are printed one by one before they are measured
 
 int answer_error = 0;  // errno of the first write to standard output that failed
 
@@ -92,25 +95,34 @@ report::TerminalStyle terminal_style() {
   return style;
 }
 
-ProgressLine::ProgressLine()
-    : terminal_(isatty(STDERR_FILENO)), start_(Clock::now()), last_print_(start_ - std::chrono::hours(1)) {}
-
-measure::Progress ProgressLine::callbacks() {
-  return {[this](const std::string& line) { note(line); },
-          [this](const std::string& doing, double left) { status(doing, left); }};
-}
+ProgressLine::ProgressLine(bool quiet)
+    : terminal_(isatty(STDERR_FILENO)),
+      quiet_(quiet),
+      start_(Clock::now()),
+      last_print_(start_ - std::chrono::hours(1)) {}
 
 void ProgressLine::clear() {
   if (terminal_ && shown_) (void)write_all(STDERR_FILENO, "\r\x1b[K");
   shown_ = false;
 }
 
-void ProgressLine::note(const std::string& line) {
+void ProgressLine::note(const std::string& sentence) {
   clear();
-  tell(fmt::format("{}\n", line));
+  tell(fmt::format("{}\n", sentence));
 }
 
-void ProgressLine::status(const std::string& doing, double seconds_left, std::string_view of) {
+void ProgressLine::planned(const engine::PlannedSweep& plan) {
+  if (quiet_) return;
+  clear();
+  std::vector<report::Cells> rows;
+  for (const auto& point : plan.points)
+    rows.push_back(
+        {point.point, fmt::format("{:.1f}", point.seconds / 60), point.bytes ? report::size(*point.bytes) : "?"});
+  if (rows.size() <= kMostInPlan) tell(report::table({"point", "minutes", "memory"}, rows, report::Format::text));
+  note(plan.summary);
+}
+
+void ProgressLine::progress(const std::string& doing, double seconds_left, std::string_view of) {
   const auto now = Clock::now();
   // A new phase is always told; the same one with another number only now and then.
   auto end = doing.find(", round");

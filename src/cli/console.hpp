@@ -9,7 +9,7 @@
 
 #include "common/places.hpp"
 #include "common/result.hpp"
-#include "measure/participant.hpp"
+#include "engine/events.hpp"
 #include "report/table.hpp"
 #include "report/terminal.hpp"
 
@@ -44,18 +44,18 @@ void warn_of_model_file(const std::string& model);
 report::TerminalStyle terminal_style();
 
 // One line that is rewritten on a terminal; plain lines, at most one every ten seconds, elsewhere. Everything on
-// standard error.
-class ProgressLine {
+// standard error. `quiet`: without the table of what is planned.
+class ProgressLine final : public engine::EventSink {
  public:
-  ProgressLine();
-  ~ProgressLine() { clear(); }
-  measure::Progress callbacks();
-  void note(const std::string& line);
-  void status(const std::string& doing, double seconds_left, std::string_view of = "measuring");
+  explicit ProgressLine(bool quiet = false);
+  ~ProgressLine() override { clear(); }
+  void note(const std::string& sentence) override;
+  void progress(const std::string& doing, double seconds_left, std::string_view of = "measuring") override;
+  void planned(const engine::PlannedSweep& plan) override;
   void clear();
 
  private:
-  bool terminal_;
+  bool terminal_, quiet_;
   bool shown_ = false;
   std::string last_;
   std::chrono::steady_clock::time_point start_, last_print_;

@@ -76,7 +76,9 @@ std::string shape_in_words(const data::Shape& shape) {
 // With progress on standard error, which is gone by the time that the answer stands.
 Result<data::Opened> open_with_progress(const std::string& name, data::OpenOptions options) {
   ProgressLine line;
-  options.status = [&](const std::string& doing, double seconds_left) { line.status(doing, seconds_left, "reading"); };
+  options.status = [&](const std::string& doing, double seconds_left) {
+    line.progress(doing, seconds_left, "reading");
+  };
   options.note = [&](const std::string& note) { line.note(note); };
   auto opened = data::open_dataset(name, options);
   if (!opened && interrupted().load()) opened.error().exit = static_cast<Exit>(interrupt_exit_code());

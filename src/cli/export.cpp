@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/artefact.hpp"
-#include "cli/capturing.hpp"
+#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/python.hpp"
+#include "engine/artefact.hpp"
 #include "export/write.hpp"
 #include "plan/command.hpp"
 #include "store/store.hpp"
@@ -173,10 +173,10 @@ int export_level(const ExportArguments& a) {
   ProgressLine line;
   warn_of_model_file(a.options.model);
   const auto bundle =
-      plan::get_bundle(ready->spec, ready->place, ready->environments.measured, wishes_of(a.options, line));
+      plan::get_bundle(ready->spec, ready->place, ready->environments.measured, engine::wishes_of(a.options, line));
   line.clear();
   if (!bundle) return ended_by(bundle.error());
-  const auto job = get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
+  const auto job = engine::get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
   line.clear();
   if (!job) return ended_by(job.error());
   const auto recipe = exporting::read_recipe(*job, ready->place);

@@ -10,7 +10,6 @@
 #include <map>
 #include <set>
 
-#include "cli/capturing.hpp"
 #include "cli/run_training.hpp"
 #include "common/interrupt.hpp"
 #include "core/bundle_info.hpp"
@@ -30,7 +29,7 @@ constexpr std::chrono::milliseconds kPeakTime{300};
 constexpr double kWeightsKept = 6;  // times a network's weights: last, best, and two states with their momentum
 
 // Newest last, so that it is what stays.
-std::map<std::string, store::StepTime> stored_steps(const TrainArguments& a, const Prepared& ready,
+std::map<std::string, store::StepTime> stored_steps(const TrainArguments& a, const engine::Prepared& ready,
                                                     const Foretold& about) {
   std::map<std::string, store::StepTime> newest;
   const auto path = a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store);
@@ -97,7 +96,7 @@ Counts counts_of(const TrainArguments& a, const fs::path& cache) {
 }
 
 // Operations of one image, by a capture for inference at batch 1: quick where that of a step is not.
-Result<double> captured_flops(Prepared& ready, const data::Shape& shape) {
+Result<double> captured_flops(engine::Prepared& ready, const data::Shape& shape) {
   auto& s = ready.setting;
   ProgressLine line;
   auto single = ready.specs.front();
@@ -105,7 +104,7 @@ Result<double> captured_flops(Prepared& ready, const data::Shape& shape) {
   single["batch"] = 1;
   single["optimiser"] = single["loss"] = nullptr;
   const auto bundle = at_size_of(shape, s, single, [&](const Json& spec) {
-    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
+    return plan::get_bundle(spec, s.place, s.environment, engine::wishes_of(s.options, line));
   });
   if (!bundle) return tl::unexpected(bundle.error());
   const auto flops = measure::flops_of(bundle->info);
@@ -136,14 +135,6 @@ double weights_bytes(const fs::path& bundle) {
   return most;
 }
 
-std::string about(double seconds) {
-  constexpr double minute = 60, hour = 3600, day = 86400;
-  if (seconds < 2 * minute) return fmt::format("about {:.0f} s", std::max(1.0, seconds));
-  if (seconds < 2 * hour) return fmt::format("about {:.0f} min", seconds / minute);
-  if (seconds < 2 * day) return fmt::format("about {:.0f} h", seconds / hour);
-  return fmt::format("about {:.0f} days", seconds / day);
-}
-
 std::string against_forecast(double predicted_s, double took_s) {
   const double off = 100 * (predicted_s / std::max(took_s, 1e-3) - 1);
   return fmt::format("took {:.1f} min, predicted {:.1f} min ({:.0f}% too {})", took_s / 60, predicted_s / 60,
@@ -156,8 +147,8 @@ std::string TrainingForecast::source() const {
   return fmt::format("{}", fmt::join(sources, "; "));
 }
 
-TrainingForecast forecast(const TrainArguments& a, const Prepared& ready, const plan::TrainingWork& work,
-                          const Foretold& about, const Participants& who) {
+TrainingForecast forecast(const TrainArguments& a, const engine::Prepared& ready, const plan::TrainingWork& work,
+                          const Foretold& about, const engine::Participants& who) {
   TrainingForecast out{.work = work, .without = who.without, .scaled = a.scaled};
   const auto steps = stored_steps(a, ready, about);
   std::optional<Estimate> assumed;
@@ -183,7 +174,7 @@ TrainingForecast forecast(const TrainArguments& a, const Prepared& ready, const 
   return out;
 }
 
-TrainingForecast forecast(const TrainArguments& a, Prepared& ready) {
+TrainingForecast forecast(const TrainArguments& a, engine::Prepared& ready) {
   const auto counts = counts_of(a, ready.setting.place.cache);
   plan::TrainingWork work{.train = counts.train, .test = counts.test, .batch = a.batch};
   work.epochs = a.epochs;
@@ -191,7 +182,7 @@ TrainingForecast forecast(const TrainArguments& a, Prepared& ready) {
   work.proofs = a.proofs;
   auto scaled = a;
   scale_images(scaled, work);
-  const auto bundle = foreseen(ready.specs.front());
+  const auto bundle = engine::foreseen(ready.specs.front());
   Foretold about{.question = bundle.question, .image_bytes = static_cast<double>(counts.shape.bytes())};
   about.question.data = data_name(a, data::set_name(a.dataset));
   if (const auto& size = report::at(ready.specs.front(), "size"); size.is_array() && size.size() == 2) {
@@ -199,7 +190,7 @@ TrainingForecast forecast(const TrainArguments& a, Prepared& ready) {
     about.width = size[1].get<std::int64_t>();
   }
   about.forward_flops = [&] { return captured_flops(ready, counts.shape); };
-  auto out = forecast(scaled, ready, work, about, participants_of(ready, bundle));
+  auto out = forecast(scaled, ready, work, about, engine::participants_of(ready, bundle));
   out.note = counts.note;
   if (const double bytes = weights_of_model(ready.setting.place.cache, bundle.question.model); bytes > 0)
     out.bytes = kWeightsKept * bytes * work.repeats * static_cast<double>(out.levels.size()) +
@@ -246,7 +237,7 @@ int print_forecast(const TrainingForecast& f, const TrainArguments& a) {
                      f.work.epochs == 1 ? "1 epoch" : fmt::format("{} epochs", f.work.epochs), f.work.steps(),
                      f.work.steps() == 1 ? "" : "s", f.work.batch, f.levels.size(), f.levels.size() == 1 ? "" : "s",
                      f.work.repeats == 1 ? "once" : fmt::format("{} times", f.work.repeats),
-                     f.known ? ", " + about(f.seconds) : ", of unknown length"));
+                     f.known ? ", " + report::about(f.seconds) : ", of unknown length"));
   answer(f.bytes > 0 ? fmt::format("about {} on disk\n", report::size(f.bytes))
                      : std::string("disk: not known before the network is captured once\n"));
   if (!f.scaled.empty()) answer(f.scaled + "\n");
@@ -257,17 +248,17 @@ int print_forecast(const TrainingForecast& f, const TrainArguments& a) {
 
 }  // namespace
 
-Result<int> print_training_plan(const TrainArguments& a, Prepared& ready) {
+Result<int> print_training_plan(const TrainArguments& a, engine::Prepared& ready) {
   const auto& s = ready.setting;
   const auto shape = counts_of(a, s.place.cache).shape;
   {
     ProgressLine line;
     const auto inputs = at_size_of(shape, s, ready.specs.front(), [&](const Json& spec) {
-      return plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, line));
+      return plan::inputs_of(spec, s.place, s.environment, engine::wishes_of(s.options, line));
     });
     if (interrupted()) return interrupt_exit_code();
     if (!inputs) return tl::unexpected(inputs.error());
-    STRATA_TRY(image_shape(*inputs, foreseen(ready.specs.front()).question.model));
+    STRATA_TRY(image_shape(*inputs, engine::foreseen(ready.specs.front()).question.model));
   }
   return print_forecast(forecast(a, ready), a);
 }

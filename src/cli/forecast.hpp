@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/foreseen.hpp"
 #include "cli/train.hpp"
+#include "engine/foreseen.hpp"
 #include "plan/training_time.hpp"
 
 namespace strata::cli {
@@ -43,19 +43,16 @@ struct Foretold {
 };
 
 // `a`: scaled already (scale_training).
-TrainingForecast forecast(const TrainArguments& a, const Prepared& ready, const plan::TrainingWork& work,
-                          const Foretold& about, const Participants& who);
+TrainingForecast forecast(const TrainArguments& a, const engine::Prepared& ready, const plan::TrainingWork& work,
+                          const Foretold& about, const engine::Participants& who);
 
 // The same before anything is opened or captured; a network that the store knows nothing of is captured once, at
 // batch 1.
-TrainingForecast forecast(const TrainArguments& a, Prepared& ready);
+TrainingForecast forecast(const TrainArguments& a, engine::Prepared& ready);
 
 // `train --dry-run`: the forecast, once the network takes the images; the exit code. Error: what a training would
 // refuse of both.
-Result<int> print_training_plan(const TrainArguments& a, Prepared& ready);
-
-// "about 3 min", "about 90 days".
-std::string about(double seconds);
+Result<int> print_training_plan(const TrainArguments& a, engine::Prepared& ready);
 
 // "took 4.1 min, predicted 3.2 min (22% too short)".
 std::string against_forecast(double predicted_s, double took_s);

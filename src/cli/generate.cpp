@@ -10,8 +10,7 @@
 #include <fstream>
 #include <memory>
 
-#include "cli/artefact.hpp"
-#include "cli/capturing.hpp"
+#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
@@ -19,6 +18,7 @@
 #include "common/interrupt.hpp"
 #include "common/staged_folder.hpp"
 #include "compiler/kernels.hpp"
+#include "engine/artefact.hpp"
 #include "generate/compile_bundle.hpp"
 #include "generate/libtorch.hpp"
 #include "plan/bundle.hpp"
@@ -93,7 +93,7 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
                                         const GenerateArguments& a, const Installation& place, ProgressLine& line) {
   const auto levels =
       STRATA_TRY(plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"}));
-  const auto job = STRATA_TRY(get_artefact(levels.front(), bundle, environments, place, a.options, line));
+  const auto job = STRATA_TRY(engine::get_artefact(levels.front(), bundle, environments, place, a.options, line));
   const auto file = job.cache / "kernels.json";
   std::ifstream in(file);
   const auto times = nlohmann::json::parse(in, nullptr, false);
@@ -106,7 +106,7 @@ Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, c
                        ProgressLine& line) {
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   warn_of_model_file(a.options.model);
-  auto bundle = plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, line));
+  auto bundle = plan::get_bundle(spec, place, environments.measured, engine::wishes_of(a.options, line));
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
     if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "cli/capturing.hpp"
+#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
 #include "cli/lacking.hpp"
 #include "cli/memory_budget.hpp"
@@ -86,7 +86,7 @@ Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   ProgressLine line;
   warn_of_model_file(a.options.model);
-  return plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, line));
+  return plan::get_bundle(spec, place, environments.measured, engine::wishes_of(a.options, line));
 }
 
 // With --backward the training step that strata makes of the network, else the network alone.

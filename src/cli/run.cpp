@@ -70,8 +70,8 @@ Json json_of(const suite::Suite& suite, const std::vector<PlannedEntry>& entries
 
 std::string in_words(const Total& total) {
   const auto unknown = fmt::format("{} entr{} of unknown length", total.unknown, total.unknown == 1 ? "y" : "ies");
-  if (total.unknown == 0) return about(total.seconds);
-  return total.seconds > 0 ? fmt::format("{}, and {}", about(total.seconds), unknown) : unknown;
+  if (total.unknown == 0) return report::about(total.seconds);
+  return total.seconds > 0 ? fmt::format("{}, and {}", report::about(total.seconds), unknown) : unknown;
 }
 
 void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total,
@@ -108,7 +108,7 @@ Result<void> agree_to(const Total& total, const RunArguments& a) {
 
 store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& entries, const RunArguments& a) {
   store::Run run;
-  run.run_id = new_run_id();
+  run.run_id = engine::new_run_id();
   run.name = a.name;
   run.started = utc_now();
   run.command = shown(a.words);

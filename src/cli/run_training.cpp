@@ -8,15 +8,14 @@
 #include <limits>
 
 #include "analysis/store_metrics.hpp"
-#include "cli/capturing.hpp"
 #include "cli/forecast.hpp"
-#include "cli/run_case.hpp"
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
 #include "common/temporary.hpp"
 #include "common/text.hpp"
 #include "data/cache.hpp"
 #include "data/catalogue.hpp"
+#include "engine/run_case.hpp"
 #include "measure/peaks.hpp"
 #include "probe/machine.hpp"
 #include "training/run.hpp"
@@ -28,23 +27,23 @@ namespace {
 constexpr int kSharesOfShift = 8;          // an image is moved by up to this part of its height
 constexpr std::int64_t kLooksAnEpoch = 4;  // at the layers, where several schemes are compared
 
-Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, ProgressLine& line) {
+Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, engine::EventSink& events) {
   data::OpenOptions options;
   options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
   options.cache_dir = cache;
   options.threads = probe::physical_cores();
   options.partial = a.partial;
   options.skip_bad = a.common.skip_bad;
-  const auto progress = line.callbacks();
+  const auto progress = engine::progress_to(events);
   options.status = progress.status;
   options.note = progress.note;
   return data::open_dataset(a.dataset, options);
 }
 
-Result<plan::Bundle> capture(Prepared& ready, const data::Dataset& set, ProgressLine& line) {
+Result<plan::Bundle> capture(engine::Prepared& ready, const data::Dataset& set, engine::EventSink& events) {
   const auto& s = ready.setting;
   return at_size_of(set.shape, s, ready.specs.front(), [&](const nlohmann::json& spec) {
-    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, line));
+    return plan::get_bundle(spec, s.place, s.environment, engine::wishes_of(s.options, events));
   });
 }
 
@@ -101,7 +100,7 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
 }
 
 // What is now known for certain: the images, the network.
-TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const plan::TrainingWork& work,
+TrainingForecast foretell(const TrainArguments& a, const engine::Prepared& ready, const plan::TrainingWork& work,
                           const plan::Bundle& bundle, const data::Dataset& set) {
   const auto size = bundle.question.image_size();
   Foretold about{.question = bundle.question, .weights_bytes = weights_bytes(bundle.folder)};
@@ -111,15 +110,15 @@ TrainingForecast foretell(const TrainArguments& a, const Prepared& ready, const 
     if (const auto flops = measure::flops_of(bundle.info)) return *flops / static_cast<double>(bundle.question.batch);
     return fail("what the network computes is not counted");
   };
-  return forecast(a, ready, work, about, participants_of(ready, bundle));
+  return forecast(a, ready, work, about, engine::participants_of(ready, bundle));
 }
 
 // Nobody shall find out by waiting.
-void say_of_time(const TrainingForecast& prediction, ProgressLine& line) {
+void say_of_time(const TrainingForecast& prediction, engine::EventSink& events) {
   constexpr double long_s = 3600;
   if (prediction.known && prediction.seconds > long_s)
-    line.callbacks().note(fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", about(prediction.seconds),
-                                      prediction.source()));
+    events.note(fmt::format("this takes {} ({}); --scale 0.1 does a tenth of it", report::about(prediction.seconds),
+                            prediction.source()));
 }
 
 // The weights that each training begins with, by scheme and repeat; all schemes are right before anything is trained.
@@ -144,19 +143,20 @@ std::string folder_name(std::string scheme) {
 }
 
 // One scheme's training.
-Result<measure::Outcome> train_one(const Prepared& ready, const plan::Bundle& bundle, const core::Case& question,
-                                   const training::Plan& plan, const std::vector<fs::path>& begun_with,
-                                   measure::MachineFacts& facts, store::Store& store, ProgressLine& line) {
+Result<measure::Outcome> train_one(const engine::Prepared& ready, const plan::Bundle& bundle,
+                                   const core::Case& question, const training::Plan& plan,
+                                   const std::vector<fs::path>& begun_with, measure::MachineFacts& facts,
+                                   store::Store& store, engine::EventSink& events) {
   const auto& s = ready.setting;
-  auto outcome =
-      training::train_case(s, bundle, question, ready.levels, plan, begun_with, facts, store, line.callbacks());
+  auto outcome = training::train_case(s, bundle, question, ready.levels, plan, begun_with, facts, store,
+                                      engine::progress_to(events));
   if (outcome) STRATA_TRY(analysis::store_metrics(store, s.run_id, key_of(question)));
   return outcome;
 }
 
 // As the run that goes on has it: what several schemes' training is not begun again for. nullopt: it has not ended.
-std::optional<measure::Outcome> ended_before(const Prepared& ready, const core::Case& question) {
-  const auto* before = stored_case(ready.setting.resumed, key_of(question));
+std::optional<measure::Outcome> ended_before(const engine::Prepared& ready, const core::Case& question) {
+  const auto* before = engine::stored_case(ready.setting.resumed, key_of(question));
   if (!before || !before->finished) return std::nullopt;
   measure::Outcome outcome;
   for (const auto& row : before->rows) measure::add_outcome(outcome, row, ready.setting.options.levels);
@@ -176,10 +176,10 @@ Result<data::Shape> image_shape(const nlohmann::json& inputs, const std::string&
               "compare --mode train times single steps of any network", Exit::usage);
 }
 
-Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
-                                      ProgressLine& line) {
+Result<measure::Outcome> run_training(TrainArguments& a, engine::Prepared& ready, store::Store& store,
+                                      engine::StoredRun& stored, engine::EventSink& events) {
   auto& s = ready.setting;
-  auto opened = STRATA_TRY(open_data(a, s.place.cache, line));
+  auto opened = STRATA_TRY(open_data(a, s.place.cache, events));
   STRATA_TRY(check_data(a, opened));
   plan::TrainingWork work{
       .train = static_cast<std::int64_t>(opened.set.train.count),
@@ -190,19 +190,19 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
       .proofs = a.proofs};
   scale_images(a, work);
   if (!a.scaled.empty()) {
-    line.callbacks().note(a.scaled);
+    events.note(a.scaled);
     stored.set("scaled", a.scaled);
   }
-  const auto bundle = STRATA_TRY(capture(ready, opened.set, line));
+  const auto bundle = STRATA_TRY(capture(ready, opened.set, events));
   const auto temporary = STRATA_TRY(temporary_folder(s.place.cache));
   const fs::path scratch = fs::path(temporary) / "training";
   std::error_code ec;
   fs::create_directories(scratch, ec);
   auto plan = STRATA_TRY(plan_of(a, bundle, opened, scratch));
-  line.callbacks().note(plan.data_note);
+  events.note(plan.data_note);
   const auto begun_with = STRATA_TRY(weights_of(a, bundle, scratch, s.place));
   const auto prediction = foretell(a, ready, work, bundle, opened.set);
-  say_of_time(prediction, line);
+  say_of_time(prediction, events);
   if (prediction.known && !a.common.resumed) stored.set("predicted_s", prediction.seconds);
   STRATA_TRY(stored.begin());
   auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
@@ -215,11 +215,11 @@ Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store:
     if (a.initials.size() > 1) {
       plan.keep /= folder_name(a.initials[i].name);
       ended = ended_before(ready, question);
-      line.callbacks().note(fmt::format("initialisation {} of {}: {}{}", i + 1, a.initials.size(), a.initials[i].name,
-                                        ended ? ": trained already" : ""));
+      events.note(fmt::format("initialisation {} of {}: {}{}", i + 1, a.initials.size(), a.initials[i].name,
+                              ended ? ": trained already" : ""));
     }
     const auto outcome = ended ? Result<measure::Outcome>(*ended)
-                               : train_one(ready, bundle, question, plan, begun_with[i], facts, store, line);
+                               : train_one(ready, bundle, question, plan, begun_with[i], facts, store, events);
     if (!outcome) {
       stored.cut_short();
       return outcome;

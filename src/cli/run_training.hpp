@@ -3,16 +3,16 @@
 #pragma once
 
 #include "cli/console.hpp"
-#include "cli/stored_run.hpp"
 #include "cli/train.hpp"
 #include "common/interrupt.hpp"
 #include "data/dataset.hpp"
+#include "engine/stored_run.hpp"
 
 namespace strata::cli {
 
 // Every finished epoch is in the store. Error: nothing could be trained, or the store's.
-Result<measure::Outcome> run_training(TrainArguments& a, Prepared& ready, store::Store& store, StoredRun& stored,
-                                      ProgressLine& line);
+Result<measure::Outcome> run_training(TrainArguments& a, engine::Prepared& ready, store::Store& store,
+                                      engine::StoredRun& stored, engine::EventSink& events);
 
 // Of a network that takes images alone; `inputs` as bundle.json lists them. Error: it takes something else.
 Result<data::Shape> image_shape(const nlohmann::json& inputs, const std::string& model);

@@ -14,6 +14,7 @@
 #include "common/interrupt.hpp"
 #include "probe/gpu.hpp"
 #include "report/access.hpp"
+#include "report/format.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::cli {
@@ -33,7 +34,7 @@ std::optional<Error> lacking_device(const std::string& device) {
   return Error{"no device cuda: " + gpus.why_not, "", Exit::ok};
 }
 
-void plan_training(PlannedEntry& planned, TrainArguments& a, Prepared& ready) {
+void plan_training(PlannedEntry& planned, TrainArguments& a, engine::Prepared& ready) {
   const auto prediction = forecast(a, ready);
   std::vector<std::string> names;
   for (const auto& level : prediction.levels) names.push_back(level.level);
@@ -46,13 +47,18 @@ void plan_training(PlannedEntry& planned, TrainArguments& a, Prepared& ready) {
   if (prediction.bytes > 0) planned.bytes = prediction.bytes;
 }
 
-void plan_comparison(PlannedEntry& planned, const CompareArguments& a, const Prepared& ready) {
-  const auto summary = summarise_plan(ready, a);
-  planned.levels = joined(summary.levels);
-  planned.amount = fmt::format("{} case{}", summary.cases, summary.cases == 1 ? "" : "s");
-  planned.basis = summary.basis;
-  planned.predicted_s = summary.seconds;
-  if (summary.bytes > 0) planned.bytes = summary.bytes;
+void plan_comparison(PlannedEntry& planned, const CompareArguments& a, const engine::Prepared& ready) {
+  const auto plan = plan_of(ready, a, nullptr);
+  std::vector<std::string> levels;
+  for (const auto& run_case : plan.cases)
+    for (const auto& name : run_case.levels)
+      if (std::find(levels.begin(), levels.end(), name) == levels.end()) levels.push_back(name);
+  const auto cases = plan.cases.size();
+  planned.levels = joined(levels);
+  planned.amount = fmt::format("{} case{}", cases, cases == 1 ? "" : "s");
+  if (!plan.notes.empty()) planned.basis = plan.notes.back();
+  planned.predicted_s = plan.seconds;
+  if (plan.bytes > 0) planned.bytes = plan.bytes * static_cast<double>(cases);
 }
 
 Result<PlannedEntry> plan_entry(const SuiteEntry& entry) {
@@ -63,7 +69,7 @@ Result<PlannedEntry> plan_entry(const SuiteEntry& entry) {
   STRATA_TRY(verb->try_read(entry.words));
   verb->common().dry_run = true;
   STRATA_TRY(verb->trains() ? Result<void>() : read_texts(verb->common()));
-  auto ready = verb->trains() ? ready_to_train(verb->training()) : get_ready(verb->common());
+  auto ready = verb->trains() ? ready_to_train(verb->training()) : prepare(verb->common());
   if (!ready && ready.error().exit == Exit::usage) return tl::unexpected(ready.error());
   if (!ready)
     planned.unavailable = ready.error();
@@ -181,8 +187,8 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quie
     double left = 0;
     for (std::size_t k = i; k < entries.size(); ++k)
       if (!is_done(k)) left += entries[k].predicted_s.value_or(0);
-    tell(fmt::format("entry {} of {}{}: {}\n", i + 1, entries.size(), left > 0 ? ", " + about(left) + " left" : "",
-                     report::text(entry(i), "command")));
+    tell(fmt::format("entry {} of {}{}: {}\n", i + 1, entries.size(),
+                     left > 0 ? ", " + report::about(left) + " left" : "", report::text(entry(i), "command")));
     const auto start = std::chrono::steady_clock::now();
     const auto done = run_entry(entries[i], i, quiet);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -13,7 +13,7 @@
 #include "cli/option.hpp"
 #include "cli/sharding.hpp"
 #include "cli/verbs.hpp"
-#include "cli/walks.hpp"
+#include "engine/sweep_runner.hpp"
 #include "measure/machine_facts.hpp"
 #include "probe/machine.hpp"
 #include "report/sweep.hpp"
@@ -29,7 +29,7 @@ constexpr double kShareOfMemory = 0.9;        // of what is available, that one 
 
 // Corners first, so that a budget that ends early has seen the ends; the rest in an order drawn from the seed.
 // A shard has the corners of the whole grid that fall to it.
-void arrange_points(Prepared& ready, const plan::Grid& grid, bool limited, const std::optional<OwnShard>& own) {
+void arrange_points(engine::Prepared& ready, const plan::Grid& grid, bool limited, const std::optional<OwnShard>& own) {
   auto& specs = ready.specs;
   if (own) specs = cluster::part_of(std::move(specs), own->shard);
   stats::Random random(ready.setting.order_seed);
@@ -42,7 +42,7 @@ void arrange_points(Prepared& ready, const plan::Grid& grid, bool limited, const
 }
 
 // The search begins at the least batch of the list; the list's ends are its bounds.
-Result<void> begin_search(CompareArguments& a, Prepared& ready) {
+Result<void> begin_search(CompareArguments& a, engine::Prepared& ready) {
   if (a.find_batch.empty()) return {};
   STRATA_TRY(analysis::parse_batch_rule(a.find_batch));
   std::vector<std::int64_t> named;
@@ -67,7 +67,7 @@ int show_sweep(const CompareArguments& a, store::Store& store, const measure::Se
   const auto run = store.load_run(setting.run_id);
   if (!run) return print_error(run.error());
   const auto document = report::sweep_document(*run);
-  keep_verdict(store, *run, document.summary);
+  engine::keep_verdict(store, *run, document.summary);
   if (const int code = a.quiet ? 0 : print_document(document, a.format); code != 0) return code;
   return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
                           : write_page(document, setting.place, a.output);
@@ -109,18 +109,20 @@ Result<int> run_sweep(CompareArguments& a) {
     own = std::move(shard);
   }
   std::optional<plan::Grid> grid;
-  return run_as(
-      a, {.verb = "sweep",
-          .arrange = [&](Prepared& ready) -> Result<void> {
-            STRATA_TRY(begin_search(a, ready));
-            grid.emplace(ready.specs);
-            arrange_points(ready, *grid, !a.dry_run, own);
-            return {};
-          },
-          .run_cases = [&](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
-                           ProgressLine& line) { return Walks(a, ready, *grid, facts, store, stored, line).run(); },
-          .show = show_sweep,
-          .settings = own ? own->settings : Json::object()});
+  return run_as(a, {.verb = "sweep",
+                    .arrange = [&](engine::Prepared& ready) -> Result<void> {
+                      STRATA_TRY(begin_search(a, ready));
+                      grid.emplace(ready.specs);
+                      arrange_points(ready, *grid, !a.dry_run, own);
+                      return {};
+                    },
+                    .run_cases =
+                        [&](engine::Prepared& ready, measure::MachineFacts& facts, store::Store& store,
+                            engine::StoredRun& stored, engine::EventSink& events) {
+                          return engine::SweepRunner(a, ready, *grid, facts, store, stored, events).run();
+                        },
+                    .show = show_sweep,
+                    .settings = own ? own->settings : Json::object()});
 }
 
 void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv) {

@@ -7,14 +7,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "cli/document.hpp"
 #include "cli/forecast.hpp"
 #include "cli/on_slurm.hpp"
 #include "cli/run_training.hpp"
 #include "cli/sharding.hpp"
-#include "cli/stored_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/duration.hpp"
 #include "common/hash.hpp"
@@ -146,7 +144,7 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   if (!run) return print_error(run.error());
   const auto document = report::training_document(*run, store);
   if (!document) return print_error(document.error());
-  keep_verdict(store, *run, document->summary);
+  engine::keep_verdict(store, *run, document->summary);
   if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
   return a.common.output.empty() ? write_stored_page(*document, setting.place, store.path(), setting.run_id)
                                  : write_page(*document, setting.place, a.common.output);
@@ -160,8 +158,8 @@ void say_of_forecast(const store::Store& store, const std::string& run_id) {
   if (predicted && took) tell(fmt::format("{}\n", against_forecast(*predicted, *took)));
 }
 
-store::Run describe(const Prepared& ready, const TrainArguments& a) {
-  auto run = describe_run(ready, a.common);
+store::Run describe(const engine::Prepared& ready, const TrainArguments& a) {
+  auto run = engine::describe_run(ready, a.common, a.common);
   run.settings["verb"] = "train";
   run.settings["dataset"] = a.dataset;
   run.settings["epochs"] = a.epochs;
@@ -183,11 +181,11 @@ std::string data_name(const TrainArguments& a, const std::string& set) {
   return a.partial ? set + "-partial" : set;
 }
 
-Result<Prepared> ready_to_train(TrainArguments& a) {
+Result<engine::Prepared> ready_to_train(TrainArguments& a) {
   STRATA_TRY(cut_by_scale(a));
   STRATA_TRY(read_texts_of(a));
   STRATA_TRY(check_dataset(a));
-  auto ready = get_ready(a.common);
+  auto ready = prepare(a.common);
   if (ready) drop_untrained(ready->levels, a.common.options.levels);
   return ready;
 }
@@ -223,31 +221,24 @@ Result<int> run_train(TrainArguments& a) {
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
   if (a.common.dry_run) return print_training_plan(a, *ready);
-  STRATA_TRY(check_resumed(*ready, a.common));
+  STRATA_TRY(engine::check_resumed(*ready, a.common));
   auto store = STRATA_TRY(store::Store::open(path));
   auto run = a.common.resumed ? *a.common.resumed : describe(*ready, a);
   if (own) run.settings.update(own->settings);
-  StoredRun stored(std::move(run), store, ready->problems, a.common.resumed.has_value());
-  const auto start = std::chrono::steady_clock::now();
-  Result<measure::Outcome> outcome = measure::Outcome{};
-  {
+  const auto ended = engine::carry_out(std::move(run), a.common.resumed.has_value(), *ready, store, [&](auto& stored) {
     ProgressLine line;
-    outcome = run_training(a, *ready, store, stored, line);
-  }
-  std::optional<Error> failed;
-  if (!outcome) failed = outcome.error();
-  const bool has_case =
-      stored.end(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), failed);
-  const int shown = has_case ? show_trained(a, store, ready->setting) : 0;
+    return run_training(a, *ready, store, stored, line);
+  });
+  const int shown = ended.has_case ? show_trained(a, store, ready->setting) : 0;
   if (interrupted()) {
-    tell(has_case ? fmt::format("interrupted: complete epochs are stored; ./strata resume {} continues\n",
-                                ready->setting.run_id)
-                  : std::string("interrupted: nothing was trained, and nothing is stored\n"));
+    tell(ended.has_case ? fmt::format("interrupted: complete epochs are stored; ./strata resume {} continues\n",
+                                      ready->setting.run_id)
+                        : std::string("interrupted: nothing was trained, and nothing is stored\n"));
     return interrupt_exit_code();
   }
-  if (failed) return tl::unexpected(*failed);
+  if (ended.failed) return tl::unexpected(*ended.failed);
   if (shown != 0) return shown;
-  if (outcome->failed || outcome->missing) return static_cast<int>(outcome->failed ? Exit::failed : Exit::environment);
+  if (ended.exit_code() != 0) return ended.exit_code();
   say_of_forecast(store, ready->setting.run_id);
   return 0;
 }

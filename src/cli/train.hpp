@@ -33,7 +33,7 @@ void add_train_options(CLI::App& verb, TrainArguments& a);
 void add_scale(CLI::App& verb, std::string& scale);  // --scale
 
 // The texts read, epochs and repeats scaled, everything else that can be wrong checked.
-Result<Prepared> ready_to_train(TrainArguments& a);
+Result<engine::Prepared> ready_to_train(TrainArguments& a);
 
 // How often each level is trained: `repeats` times from each initialisation.
 int trainings_of(const TrainArguments& a, int repeats);

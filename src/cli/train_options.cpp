@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "cli/capturing.hpp"
+#include "cli/capture_options.hpp"
 #include "cli/option.hpp"
 #include "cli/sharding.hpp"
 #include "cli/train.hpp"

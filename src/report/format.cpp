@@ -87,6 +87,14 @@ std::string ratio(double value) {
   return std::abs(value) < 99.995 ? fmt::format("{:.2f}", value) : count(value);
 }
 
+std::string about(double seconds) {
+  constexpr double minute = 60, hour = 3600, day = 86400;
+  if (seconds < 2 * minute) return fmt::format("about {:.0f} s", std::max(1.0, seconds));
+  if (seconds < 2 * hour) return fmt::format("about {:.0f} min", seconds / minute);
+  if (seconds < 2 * day) return fmt::format("about {:.0f} h", seconds / hour);
+  return fmt::format("about {:.0f} days", seconds / day);
+}
+
 std::string percent(double value) {
   auto digits = fmt::format("{:.2f}", value);
   while (digits.back() == '0') digits.pop_back();

@@ -28,6 +28,9 @@ std::string size(double bytes);
 // Two decimals, as "1.42"; from 100 on none; "<0.01" for what would read as nothing.
 std::string ratio(double value);
 
+// A length of time that is foreseen: "about 3 min", "about 90 days".
+std::string about(double seconds);
+
 // At most two decimals, no trailing zeros: "5.5%".
 std::string percent(double value);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/walks.hpp"
+#include "engine/sweep_runner.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,7 +21,7 @@
 #include "measure/warnings.hpp"
 #include "stats/schedule.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 using Json = nlohmann::json;
 namespace {
 
@@ -29,40 +29,40 @@ constexpr double kSameLimit = 0.9;  // a level that had this share of today's li
 
 }  // namespace
 
-Walks::Walks(const CompareArguments& a, Prepared& ready, const plan::Grid& grid, measure::MachineFacts& facts,
-             store::Store& store, StoredRun& stored, ProgressLine& line)
-    : a_(a),
+SweepRunner::SweepRunner(const SweepRequest& request, Prepared& ready, const plan::Grid& grid,
+                         measure::MachineFacts& facts, store::Store& store, StoredRun& stored, EventSink& events)
+    : request_(request),
       ready_(ready),
       grid_(grid),
       facts_(facts),
       store_(store),
       stored_(stored),
-      line_(line),
+      events_(events),
       walks_(ready.setting.effort.restarts),
       total_s_(ready.setting.options.budget_s),
-      visit_s_(visit_seconds(a, ready.setting.effort)),
-      forecast_(a, ready, grid, store.path()) {
-  if (!a.find_batch.empty()) {
-    if (auto rule = analysis::parse_batch_rule(a.find_batch)) rule_ = *rule;
-    std::tie(lowest_, highest_) = a.batch_bounds;
-    stored.set("find_batch", a.find_batch);
+      visit_s_(visit_seconds(request, ready.setting.effort)),
+      forecast_(request, ready, grid, store.path()) {
+  if (!request.find_batch.empty()) {
+    if (auto rule = analysis::parse_batch_rule(request.find_batch)) rule_ = *rule;
+    std::tie(lowest_, highest_) = request.batch_bounds;
+    stored.set("find_batch", request.find_batch);
   }
   for (const auto& spec : ready.specs) add_point(spec);
   stored_visits_ = Json::array();
   if (const auto* before = ready.setting.resumed) stored_visits_ = lookup::list(before->settings, "visited.visits");
 }
 
-Walks::Point* Walks::add_point(const Json& spec) {
+SweepRunner::Point* SweepRunner::add_point(const Json& spec) {
   points_.push_back(std::make_unique<Point>());
   points_.back()->spec = spec;
   return points_.back().get();
 }
 
-double Walks::elapsed() const {
+double SweepRunner::elapsed() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-Result<measure::Outcome> Walks::run() {
+Result<measure::Outcome> SweepRunner::run() {
   STRATA_TRY(remember_exhaustion());
   capture_smallest();
   say_plan();
@@ -73,8 +73,8 @@ Result<measure::Outcome> Walks::run() {
     if (!walked) return tl::unexpected(walked.error());
   }
   if (const auto error = peaks_.worst_error())
-    line_.callbacks().note(fmt::format(
-        "memory: foreseen from the other points, the measured ones are off by at most {:.0f}%", 100 * *error));
+    events_.note(fmt::format("memory: foreseen from the other points, the measured ones are off by at most {:.0f}%",
+                             100 * *error));
   say_how_far_off();
   measure::Outcome all;
   for (const auto& point : points_) {
@@ -88,7 +88,7 @@ Result<measure::Outcome> Walks::run() {
 
 // The first walk goes in the order of the plan, corners first, so that a budget that ends early has seen the ends;
 // each later one in an order of its own, so that no point has its neighbours' drift in every walk.
-std::vector<Walks::Point*> Walks::order_of(int number) {
+std::vector<SweepRunner::Point*> SweepRunner::order_of(int number) {
   std::vector<Point*> order;
   for (const auto& point : points_) {
     const auto is_active = [](const measure::Participant& participant) { return participant.active; };
@@ -101,7 +101,7 @@ std::vector<Walks::Point*> Walks::order_of(int number) {
   return order;
 }
 
-Result<void> Walks::walk(int number) {
+Result<void> SweepRunner::walk(int number) {
   auto order = order_of(number);
   for (;;) {
     STRATA_TRY(visit_all(order, number));
@@ -111,19 +111,19 @@ Result<void> Walks::walk(int number) {
   }
 }
 
-Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
+Result<void> SweepRunner::visit_all(const std::vector<Point*>& order, int number) {
   for (std::size_t i = 0; i < order.size() && !interrupted(); ++i) {
     auto& point = *order[i];
     const bool seen = point.before > number;
     if (!seen && !give_time(number, std::span(order).subspan(i))) {
-      line_.callbacks().note(fmt::format("the budget is spent: {} of {} points were reached in walk {} of {}", i,
-                                         order.size(), number + 1, walks_));
+      events_.note(fmt::format("the budget is spent: {} of {} points were reached in walk {} of {}", i, order.size(),
+                               number + 1, walks_));
       stored_.cut_short();
       spent_ = true;
       return {};
     }
-    line_.callbacks().note(fmt::format("walk {} of {}, point {} of {}: {}", number + 1, walks_, i + 1, order.size(),
-                                       point_words(point.spec)));
+    events_.note(fmt::format("walk {} of {}, point {} of {}: {}", number + 1, walks_, i + 1, order.size(),
+                             point_words(point.spec)));
     const auto begun = elapsed();
     const bool first = !point.open, captured_before = point.captured != nullptr;
     const double foreseen_s = measured_s_ + forecast_.beside_s(point.spec, first);
@@ -138,7 +138,7 @@ Result<void> Walks::visit_all(const std::vector<Point*>& order, int number) {
   return {};
 }
 
-std::vector<Walks::Point*> Walks::search_on() {
+std::vector<SweepRunner::Point*> SweepRunner::search_on() {
   using Curves = std::map<std::string, analysis::BatchCurve>;  // by level
   std::map<Json, Curves> all;                                  // by the other axes
   for (const auto& point : points_) {
@@ -176,7 +176,7 @@ std::vector<Walks::Point*> Walks::search_on() {
 
 // The next visit's measured time: an equal share of what is left, less what visits take beside it; who looks until a
 // level wins finds winners that are none. False: nothing is left; the first visit is made all the same.
-bool Walks::give_time(int number, std::span<Point* const> left) {
+bool SweepRunner::give_time(int number, std::span<Point* const> left) {
   measured_s_ = visit_s_;
   if (total_s_) {
     const double left_s = *total_s_ - elapsed();
@@ -188,7 +188,7 @@ bool Walks::give_time(int number, std::span<Point* const> left) {
       for (const auto& point : points_) beside += later_walks * forecast_.beside_s(point->spec, false);
     }
     const double visits = static_cast<double>(left.size()) + static_cast<double>(points_.size()) * later_walks;
-    if (a_.point_time.empty()) measured_s_ = std::max(kLeastMeasured_s, (left_s - beside) / visits);
+    if (!request_.point_time_s) measured_s_ = std::max(kLeastMeasured_s, (left_s - beside) / visits);
   }
   auto& effort = ready_.setting.effort;
   effort.restarts = number + 1;
@@ -196,7 +196,7 @@ bool Walks::give_time(int number, std::span<Point* const> left) {
   return true;
 }
 
-Result<void> Walks::visit(Point& point, int number) {
+Result<void> SweepRunner::visit(Point& point, int number) {
   const bool first = !point.open;
   if (first)
     if (auto opened = open(point); !opened) return interrupted() ? Result<void>() : note_missing(point, opened.error());
@@ -217,7 +217,7 @@ Result<void> Walks::visit(Point& point, int number) {
   return analysis::store_metrics(store_, ready_.setting.run_id, key_of(point.captured->bundle.question));
 }
 
-bool Walks::is_doubtful(const Point& point) {
+bool SweepRunner::is_doubtful(const Point& point) {
   const auto& bundle = point.captured->bundle;
   bool doubtful = false;
   for (const auto& participant : point.open->participants()) {
@@ -231,18 +231,18 @@ bool Walks::is_doubtful(const Point& point) {
   return doubtful;
 }
 
-Result<bool> Walks::open_with_all_runs(Point& point, int number) {
+Result<bool> SweepRunner::open_with_all_runs(Point& point, int number) {
   std::vector<std::string> accused;
   for (const auto& participant : point.open->participants())
     if (participant.row.state == to_string(State::unequal)) accused.push_back(participant.name());
   const auto words = point_words(point.spec);
-  line_.callbacks().note(
+  events_.note(
       fmt::format("{}: unequal beside three runs of eager: {}; all runs decide", words, fmt::join(accused, ", ")));
-  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, false, true), line_);
+  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, false, true), events_);
   if (captured)
     if (auto added = add_evaluation(*captured, ready_, store_); !added) captured = tl::unexpected(added.error());
   if (!captured) {
-    line_.callbacks().note(fmt::format("{}: {}", words, captured.error().what));
+    events_.note(fmt::format("{}: {}", words, captured.error().what));
     return false;
   }
   STRATA_TRY(store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0));
@@ -255,11 +255,11 @@ Result<bool> Walks::open_with_all_runs(Point& point, int number) {
   return true;
 }
 
-Result<void> Walks::capture(Point& point) {
+Result<void> SweepRunner::capture(Point& point) {
   if (point.captured) return {};
   if (point.cannot) return tl::unexpected(*point.cannot);
   const auto begun = elapsed();
-  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, a_.full_proof), line_);
+  auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, request_.full_proof), events_);
   if (!captured) {
     point.cannot = captured.error();
     return tl::unexpected(captured.error());
@@ -271,7 +271,7 @@ Result<void> Walks::capture(Point& point) {
 }
 
 // Captures it, and begins its case unless the run that goes on has all its restarts.
-Result<void> Walks::open(Point& point) {
+Result<void> SweepRunner::open(Point& point) {
   STRATA_TRY(capture(point));
   const auto& s = ready_.setting;
   const auto key = key_of(point.captured->bundle.question);
@@ -291,14 +291,14 @@ Result<void> Walks::open(Point& point) {
   return begin_case(point);
 }
 
-Result<void> Walks::begin_case(Point& point) {
+Result<void> SweepRunner::begin_case(Point& point) {
   point.open = STRATA_TRY(measure::VisitedCase::open(ready_.setting, point.captured->bundle, besides_of(point),
-                                                     ready_.levels, facts_, store_, line_.callbacks()));
+                                                     ready_.levels, facts_, store_, progress_to(events_)));
   return {};
 }
 
 // In fresh processes its memory is seen: at corners, on two lines, and where too little was seen to foresee it.
-measure::Besides Walks::besides_of(const Point& point) {
+measure::Besides SweepRunner::besides_of(const Point& point) {
   auto besides = point.captured->besides();
   const auto& bundle = point.captured->bundle;
   besides.skipped = outgrown_.skipped(bundle.question);
@@ -311,14 +311,14 @@ measure::Besides Walks::besides_of(const Point& point) {
   return besides;
 }
 
-void Walks::learn_memory(const plan::Bundle& bundle, const store::Row& row) {
+void SweepRunner::learn_memory(const plan::Bundle& bundle, const store::Row& row) {
   const double peak = outside::number_or(row.memory, "peak_private_bytes");
   if (peak > 0) peaks_.add(row.name(), bundle.question, plan::work_of(bundle.info).moving_bytes, peak);
 }
 
 // What ran out of memory in earlier runs, with no less memory and the same PyTorch.
-Result<void> Walks::remember_exhaustion() {
-  if (a_.retry) return {};
+Result<void> SweepRunner::remember_exhaustion() {
+  if (request_.retry) return {};
   const auto& s = ready_.setting;
   const auto seen = STRATA_TRY(store_.out_of_memory(s.machine));
   const double limit = s.options.memory_limit_gib.value_or(0);
@@ -329,13 +329,13 @@ Result<void> Walks::remember_exhaustion() {
   return {};
 }
 
-Result<void> Walks::note_missing(Point& point, const Error& error) {
+Result<void> SweepRunner::note_missing(Point& point, const Error& error) {
   point.missing = true;
   if (!first_error_) first_error_ = error;
   STRATA_TRY(stored_.begin());
   const auto words = point_words(point.spec);
-  line_.callbacks().note(fmt::format("{}: {}", words, error.what));
+  events_.note(fmt::format("{}: {}", words, error.what));
   return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(words, error.what));
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

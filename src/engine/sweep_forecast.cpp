@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/sweep_forecast.hpp"
+#include "engine/sweep_forecast.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,17 +9,16 @@
 #include <cmath>
 #include <set>
 
-#include "cli/foreseen.hpp"
-#include "common/duration.hpp"
 #include "common/lookup.hpp"
 #include "core/bundle_info.hpp"
+#include "engine/foreseen.hpp"
 #include "measure/calibrate.hpp"
 #include "plan/training_time.hpp"
 #include "probe/limits.hpp"
 #include "report/format.hpp"
 #include "store/store.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
@@ -48,9 +47,8 @@ double guessed_bytes(const plan::Work& work, bool trains, bool torch) {
 
 }  // namespace
 
-double visit_seconds(const CompareArguments& a, const plan::Effort& effort) {
-  const double point_s = a.point_time.empty() ? effort.budget_s : seconds_of(a.point_time).value_or(effort.budget_s);
-  return point_s / effort.restarts;
+double visit_seconds(const SweepRequest& request, const plan::Effort& effort) {
+  return request.point_time_s.value_or(effort.budget_s) / effort.restarts;
 }
 
 std::string point_words(const Json& spec) {
@@ -101,11 +99,11 @@ plan::VisitSeen read_visit(const Json& stored) {
   return seen;
 }
 
-SweepForecast::SweepForecast(const CompareArguments& a, const Prepared& ready, const plan::Grid& grid,
+SweepForecast::SweepForecast(const SweepRequest& request, const Prepared& ready, const plan::Grid& grid,
                              const fs::path& store)
-    : a_(a), ready_(ready), grid_(grid) {
+    : request_(request), ready_(ready), grid_(grid) {
   std::vector<Json> captured_specs;
-  for (const auto& spec : ready.specs) captured_specs.push_back(spec_of_point(spec, grid, a.full_proof));
+  for (const auto& spec : ready.specs) captured_specs.push_back(spec_of_point(spec, grid, request.full_proof));
   const auto captured = plan::find_captured(captured_specs, ready.setting.place, ready.setting.environment);
   int threads = 1;
   for (std::size_t i = 0; i < ready.specs.size(); ++i) {
@@ -190,9 +188,9 @@ plan::VisitOf SweepForecast::visit_of(const Json& spec, bool first) const {
   const auto& point = known(spec);
   const auto work = work_.expected(point.at);
   plan::VisitOf of;
-  of.kind = !first                                   ? plan::VisitKind::later
-            : grid_.is_corner(spec) || a_.full_proof ? plan::VisitKind::whole
-                                                     : plan::VisitKind::light;
+  of.kind = !first                                         ? plan::VisitKind::later
+            : grid_.is_corner(spec) || request_.full_proof ? plan::VisitKind::whole
+                                                           : plan::VisitKind::light;
   of.fresh = first && !point.captured;
   of.levels = fmt::format("{}/{}/{}/t{}", fmt::join(point.levels, ","), name_of(point.question.mode),
                           name_of(point.question.precision), point.question.threads);
@@ -224,8 +222,8 @@ std::vector<PointForecast> SweepForecast::points(const std::vector<Json>& specs)
     all.push_back({.seconds = beside_s(spec, true) + (walks - 1) * beside_s(spec, false), .bytes = bytes_of(spec)});
     beside += all.back().seconds;
   }
-  double measured = visit_seconds(a_, effort) * walks;
-  if (const auto& budget = ready_.setting.options.budget_s; budget && a_.point_time.empty() && !specs.empty())
+  double measured = visit_seconds(request_, effort) * walks;
+  if (const auto& budget = ready_.setting.options.budget_s; budget && !request_.point_time_s && !specs.empty())
     measured = std::max(kLeastMeasured_s * walks, (*budget - beside) / static_cast<double>(specs.size()));
   for (auto& element : all) element.seconds += measured;
   return all;
@@ -241,4 +239,4 @@ std::string SweepForecast::source() const {
   return fmt::format("assumed: no sweep of {} is stored here", model_);
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -9,18 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "cli/compare.hpp"
+#include "engine/prepare.hpp"
+#include "engine/request.hpp"
 #include "plan/grid.hpp"
 #include "plan/peak_model.hpp"
 #include "plan/visit_model.hpp"
 #include "plan/work_model.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
 inline constexpr double kLeastMeasured_s = 2;  // of a visit, all its levels together
 
 // Measured seconds of a visit where no budget says it: --point-time or the preset's time, shared by the walks.
-double visit_seconds(const CompareArguments& a, const plan::Effort& effort);
+double visit_seconds(const SweepRequest& request, const plan::Effort& effort);
 
 // "batch 8, size 64, mode infer".
 std::string point_words(const nlohmann::json& spec);
@@ -45,7 +46,7 @@ std::size_t within_two(const std::vector<Foreseen>& all);
 class SweepForecast {
  public:
   // From the cache and from the store at `store`, which need not exist. What is referred to outlives it.
-  SweepForecast(const CompareArguments& a, const Prepared& ready, const plan::Grid& grid,
+  SweepForecast(const SweepRequest& request, const Prepared& ready, const plan::Grid& grid,
                 const std::filesystem::path& store);
 
   // Whether the work of any case of the network is known; else one has to be captured to tell anything of it.
@@ -78,7 +79,7 @@ class SweepForecast {
   void learn_from_store(const std::filesystem::path& path);
   std::optional<double> bytes_of(const nlohmann::json& spec) const;
 
-  const CompareArguments& a_;
+  const SweepRequest& request_;
   const Prepared& ready_;
   const plan::Grid& grid_;
   std::string model_;
@@ -94,4 +95,4 @@ class SweepForecast {
 nlohmann::json to_json(const plan::VisitSeen& seen);
 plan::VisitSeen read_visit(const nlohmann::json& stored);
 
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run_case.hpp"
+#include "engine/run_case.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,9 @@
 #include <set>
 
 #include "analysis/store_metrics.hpp"
-#include "cli/capturing.hpp"
 #include "common/interrupt.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 using Json = nlohmann::json;
 namespace {
 
@@ -28,10 +27,10 @@ measure::Besides CapturedCase::besides() const {
   return {.deep = address(deep), .strict = address(strict), .evaluation = address(evaluation)};
 }
 
-Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, ProgressLine& line) {
+Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, EventSink& events) {
   const auto& s = ready.setting;
   const auto capture = [&](const Json& value, const plan::Bundle* shared) {
-    return plan::get_bundle(value, s.place, s.environment, wishes_of(s.options, line, shared));
+    return plan::get_bundle(value, s.place, s.environment, wishes_of(s.options, events, shared));
   };
   CapturedCase captured;
   if (spec.value("precision", "fp32") != "fp32") {
@@ -47,13 +46,13 @@ Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, Progr
   return captured;
 }
 
-Result<void> check_cases(const Prepared& ready, bool all, ProgressLine& line) {
+Result<void> check_cases(const Prepared& ready, bool all, EventSink& events) {
   const auto& s = ready.setting;
   std::set<std::string> tried;
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted() || !tried.insert(spec["mode"].dump() + spec["size"].dump()).second) continue;
-    const auto inputs = plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, line));
+    const auto inputs = plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, events));
     if (inputs && all) return {};
     if (!inputs && !first) first = inputs.error();
   }
@@ -79,13 +78,13 @@ const store::Case* stored_case(const store::Run* resumed, const std::string& key
 }
 
 Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measure::MachineFacts& facts,
-                                  store::Store& store, StoredRun& stored, ProgressLine& line) {
+                                  store::Store& store, StoredRun& stored, EventSink& events) {
   const auto& s = ready.setting;
-  auto captured = STRATA_TRY(capture_case(ready, spec, line));
+  auto captured = STRATA_TRY(capture_case(ready, spec, events));
   const auto key = key_of(captured.bundle.question);
   if (const auto* before = stored_case(s.resumed, key); before && before->finished) {
     STRATA_TRY(stored.begin());
-    line.callbacks().note(fmt::format("{}: measured already", before->id));
+    events.note(fmt::format("{}: measured already", before->id));
     measure::Outcome outcome;
     for (const auto& row : before->rows) measure::add_outcome(outcome, row, s.options.levels);
     return outcome;
@@ -93,10 +92,30 @@ Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measu
   STRATA_TRY(add_evaluation(captured, ready, store));
   STRATA_TRY(stored.begin());
   auto outcome =
-      measure::compare_case(s, captured.bundle, captured.besides(), ready.levels, facts, store, line.callbacks());
+      measure::compare_case(s, captured.bundle, captured.besides(), ready.levels, facts, store, progress_to(events));
   if (!outcome) stored.cut_short();
   if (outcome) STRATA_TRY(analysis::store_metrics(store, s.run_id, key));
   return outcome;
 }
 
-}  // namespace strata::cli
+Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts& facts, store::Store& store,
+                                   StoredRun& stored, EventSink& events) {
+  measure::Outcome all;
+  std::optional<Error> first;
+  for (const auto& spec : ready.specs) {
+    if (interrupted()) break;
+    const auto outcome = run_case(ready, spec, facts, store, stored, events);
+    if (!outcome) {
+      if (interrupted()) break;
+      if (&spec != &ready.specs.back()) events.note(outcome.error().what);
+      if (!first) first = outcome.error();
+      continue;
+    }
+    all.failed = all.failed || outcome->failed;
+    all.missing = all.missing || outcome->missing;
+  }
+  if (first) return tl::unexpected(*first);
+  return all;
+}
+
+}  // namespace strata::engine

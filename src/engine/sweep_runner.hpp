@@ -9,19 +9,19 @@
 #include <span>
 
 #include "analysis/find_batch.hpp"
-#include "cli/run_case.hpp"
-#include "cli/sweep_forecast.hpp"
+#include "engine/run_case.hpp"
+#include "engine/sweep_forecast.hpp"
 #include "plan/grid.hpp"
 #include "plan/outgrown.hpp"
 #include "plan/peak_model.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
-class Walks {
+class SweepRunner {
  public:
   // `grid`: of all points of the sweep, of which `ready` may have a part.
-  Walks(const CompareArguments& a, Prepared& ready, const plan::Grid& grid, measure::MachineFacts& facts,
-        store::Store& store, StoredRun& stored, ProgressLine& line);
+  SweepRunner(const SweepRequest& request, Prepared& ready, const plan::Grid& grid, measure::MachineFacts& facts,
+              store::Store& store, StoredRun& stored, EventSink& events);
 
   // Until all walks are done, the budget is spent, or the program is interrupted. Error: the store's, or that of the
   // first point if no point can be measured.
@@ -75,13 +75,13 @@ class Walks {
   Result<void> note_missing(Point& point, const Error& error);
   double elapsed() const;
 
-  const CompareArguments& a_;
+  const SweepRequest& request_;
   Prepared& ready_;
   const plan::Grid& grid_;
   measure::MachineFacts& facts_;
   store::Store& store_;
   StoredRun& stored_;
-  ProgressLine& line_;
+  EventSink& events_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const int walks_;
   const std::optional<double> total_s_;  // the budget
@@ -103,4 +103,4 @@ class Walks {
   measure::WarmProcesses warm_;  // ends before the points whose jobs it holds
 };
 
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -2,15 +2,15 @@
 // A level's artefact for a bundle, for the verbs that ship one.
 #pragma once
 
-#include "cli/console.hpp"
+#include "engine/events.hpp"
 #include "plan/jobs.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
 // Prepared unless it lies in the cache; the job says where. Error: the level cannot run the bundle here (environment),
 // or its prepare command failed.
 Result<plan::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
                                const plan::Environments& environments, const Installation& place,
-                               const plan::Options& options, ProgressLine& line);
+                               const plan::Options& options, EventSink& events);
 
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -4,23 +4,15 @@
 
 #include <algorithm>
 
-#include "cli/forecast.hpp"
-#include "cli/walks.hpp"
 #include "common/interrupt.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
+#include "engine/sweep_runner.hpp"
 #include "report/format.hpp"
-#include "report/table.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 using Json = nlohmann::json;
-namespace {
-
-constexpr std::size_t kMostInPlan = 200;  // points that are printed one by one before they are measured
-
-}  // namespace
-
-void Walks::capture_smallest() {
+void SweepRunner::capture_smallest() {
   const auto* spec = forecast_.knows_work() ? nullptr : forecast_.smallest();
   if (spec == nullptr || interrupted()) return;
   for (const auto& point : points_)
@@ -30,29 +22,27 @@ void Walks::capture_smallest() {
     }
 }
 
-void Walks::say_plan() {
+void SweepRunner::say_plan() {
   std::vector<Json> specs;
   for (const auto& point : points_) specs.push_back(point->spec);
   const auto all = forecast_.points(specs);
   double seconds = 0, bytes = 0;
-  std::vector<report::Cells> rows;
+  PlannedSweep plan;
   for (std::size_t i = 0; i < all.size(); ++i) {
     points_[i]->planned = all[i];
     seconds += all[i].seconds;
     bytes = std::max(bytes, all[i].bytes.value_or(0));
-    rows.push_back({point_words(specs[i]), fmt::format("{:.1f}", all[i].seconds / 60),
-                    all[i].bytes ? report::size(*all[i].bytes) : "?"});
+    plan.points.push_back({.point = point_words(specs[i]), .seconds = all[i].seconds, .bytes = all[i].bytes});
   }
-  if (a_.quiet || interrupted()) return;
-  line_.clear();
-  if (rows.size() <= kMostInPlan) tell(report::table({"point", "minutes", "memory"}, rows, report::Format::text));
+  if (interrupted()) return;
   const auto needed =
       bytes > 0 ? fmt::format("; the levels of a point need up to {} together", report::size(bytes)) : "";
-  line_.callbacks().note(fmt::format("plan: {} point{} in {} walk{}, {}, {}{}", all.size(), all.size() == 1 ? "" : "s",
-                                     walks_, walks_ == 1 ? "" : "s", about(seconds), forecast_.source(), needed));
+  plan.summary = fmt::format("plan: {} point{} in {} walk{}, {}, {}{}", all.size(), all.size() == 1 ? "" : "s", walks_,
+                             walks_ == 1 ? "" : "s", report::about(seconds), forecast_.source(), needed);
+  events_.planned(plan);
 }
 
-void Walks::note_visit(Point& point, bool first, double foreseen_s, double took_s) {
+void SweepRunner::note_visit(Point& point, bool first, double foreseen_s, double took_s) {
   point.foreseen_s += foreseen_s;
   point.took_s += took_s;
   ++point.visits;
@@ -67,7 +57,7 @@ void Walks::note_visit(Point& point, bool first, double foreseen_s, double took_
 }
 
 // Of points that had all their visits from this process.
-void Walks::say_how_far_off() {
+void SweepRunner::say_how_far_off() {
   stored_.set("visited", {{"model", forecast_.model()}, {"visits", stored_visits_}});
   std::vector<Foreseen> planned, on_the_way, memory;
   for (const auto& point : points_) {
@@ -84,11 +74,11 @@ void Walks::say_how_far_off() {
   if (!memory.empty())
     words += fmt::format("; predicted memory for {} of {} at which it was measured", within_two(memory), memory.size());
   stored_.set("forecast", words);
-  line_.callbacks().note(words);
+  events_.note(words);
 }
 
 // Of all its levels together; nullopt: one was not measured alone, or dropped out.
-std::optional<double> Walks::needed_bytes(const Point& point) const {
+std::optional<double> SweepRunner::needed_bytes(const Point& point) const {
   if (!point.open) return std::nullopt;
   double sum = 0;
   for (const auto& participant : point.open->participants()) {
@@ -101,4 +91,4 @@ std::optional<double> Walks::needed_bytes(const Point& point) const {
   return sum > 0 ? std::optional(sum) : std::nullopt;
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -2,11 +2,11 @@
 // One case of a comparison or a sweep: captured, measured at all its levels, its metrics stored.
 #pragma once
 
-#include "cli/compare.hpp"
-#include "cli/console.hpp"
-#include "cli/stored_run.hpp"
+#include "engine/events.hpp"
+#include "engine/prepare.hpp"
+#include "engine/stored_run.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
 // All that is captured of a case before it is measured.
 struct CapturedCase {
@@ -15,11 +15,11 @@ struct CapturedCase {
   std::optional<measure::Evaluation> evaluation;
   measure::Besides besides() const;  // with the addresses of these
 };
-Result<CapturedCase> capture_case(const Prepared& ready, const nlohmann::json& spec, ProgressLine& line);
+Result<CapturedCase> capture_case(const Prepared& ready, const nlohmann::json& spec, EventSink& events);
 
 // What a capture of any of the cases would refuse, with nothing captured: cases that differ in mode or size are tried.
 // Error: the first of a comparison; of a sweep, which measures what it can, only where every case is refused.
-Result<void> check_cases(const Prepared& ready, bool all, ProgressLine& line);
+Result<void> check_cases(const Prepared& ready, bool all, EventSink& events);
 
 // The inputs that a score wants, added to a case of mode infer where --eval asks for it.
 Result<void> add_evaluation(CapturedCase& captured, const Prepared& ready, const store::Store& store);
@@ -30,6 +30,11 @@ const store::Case* stored_case(const store::Run* resumed, const std::string& key
 // A case that the run that goes on has measured already is not measured again. Error: it cannot be captured, or the
 // store's.
 Result<measure::Outcome> run_case(const Prepared& ready, const nlohmann::json& spec, measure::MachineFacts& facts,
-                                  store::Store& store, StoredRun& stored, ProgressLine& line);
+                                  store::Store& store, StoredRun& stored, EventSink& events);
 
-}  // namespace strata::cli
+// All cases, one after the other. A case that cannot be run does not take the others with it; the first error is
+// returned after them.
+Result<measure::Outcome> run_cases(const Prepared& ready, measure::MachineFacts& facts, store::Store& store,
+                                   StoredRun& stored, EventSink& events);
+
+}  // namespace strata::engine

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/compare.hpp"
+#include "engine/prepare.hpp"
 #include "plan/bundle.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
 // A spec as a bundle that is not captured yet: its question, as far as it is known.
 plan::Bundle foreseen(const nlohmann::json& spec);
@@ -24,4 +24,4 @@ struct Participants {
 };
 Participants participants_of(const Prepared& ready, const plan::Bundle& bundle);
 
-}  // namespace strata::cli
+}  // namespace strata::engine

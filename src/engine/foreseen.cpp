@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/foreseen.hpp"
+#include "engine/foreseen.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "plan/jobs.hpp"
 #include "report/access.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
@@ -57,4 +57,4 @@ Participants participants_of(const Prepared& ready, const plan::Bundle& bundle) 
   return result;
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

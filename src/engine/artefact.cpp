@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/artefact.hpp"
+#include "engine/artefact.hpp"
 
 #include <fmt/format.h>
 
-namespace strata::cli {
+namespace strata::engine {
 namespace {
 
 Error of_failure(const level::Level& level, const worker::Failure& failure) {
@@ -19,18 +19,18 @@ Error of_failure(const level::Level& level, const worker::Failure& failure) {
 
 Result<plan::Job> get_artefact(const level::Level& level, const plan::Bundle& bundle,
                                const plan::Environments& environments, const Installation& place,
-                               const plan::Options& options, ProgressLine& line) {
+                               const plan::Options& options, EventSink& events) {
   if (const auto why =
           plan::cannot_run(level, bundle, bundle.question, environments.measured, environments.tools, place))
     return tl::unexpected(of_failure(level, *why));
   auto job = plan::make_job(level, bundle, place, environments.measured, options, place.cache / "logs");
   if (!job) return tl::unexpected(job.error());
-  line.status(fmt::format("preparing {}", level.name()), -1);
-  job->progress = [&](const std::string& doing) { line.status(fmt::format("{}: {}", level.name(), doing), -1); };
+  events.progress(fmt::format("preparing {}", level.name()), -1);
+  job->progress = [&](const std::string& doing) { events.progress(fmt::format("{}: {}", level.name(), doing), -1); };
   const auto prepared = measure::prepare(*job, level::expand(level.prepare, level, plan::places_of(place)));
-  job->progress = nullptr;  // the line need not outlive the job
+  job->progress = nullptr;  // the listener need not outlive the job
   if (!prepared) return tl::unexpected(of_failure(level, prepared.error()));
   return job;
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request to what can run: levels, environments, cases, effort, all of it checked before anything is measured.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/events.hpp"
+#include "engine/request.hpp"
+#include "level/level.hpp"
+#include "measure/compare.hpp"
+#include "store/store.hpp"
+
+namespace strata::engine {
+
+struct Prepared {
+  measure::Setting setting;
+  std::vector<nlohmann::json> specs;  // of the cases, in the order in which they run
+  std::vector<level::Level> levels;
+  std::vector<level::BrokenLevel> problems;
+  std::optional<measure::ScoreFile> score;
+};
+
+// What `request` needs. `context` outlives it: the setting refers to the run that goes on.
+Result<Prepared> prepare(const CompareRequest& request, const RunContext& context, EventSink& events);
+
+// An interval width that the process effect makes unreachable is refused before an hour is spent on it; `store`: which
+// may know that effect.
+Result<void> check_ci_width(const Prepared& ready, const std::optional<store::Store>& store);
+
+// "20261121-061500-3fa2": of a run that begins now.
+std::string new_run_id();
+
+// The run as it begins in the store.
+store::Run describe_run(const Prepared& ready, const CompareRequest& request, const RunContext& context);
+
+// A run goes on where and with what it began: other processors or another PyTorch would be mixed into its numbers.
+Result<void> check_resumed(const Prepared& ready, const RunContext& context);
+
+}  // namespace strata::engine
