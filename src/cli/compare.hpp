@@ -6,27 +6,16 @@
 
 #include "cli/compare_options.hpp"
 #include "engine/case_plan.hpp"
-#include "engine/stored_run.hpp"
+#include "engine/run_request.hpp"
 
 namespace strata::cli {
 
 // What `a` needs, all of it checked.
 Result<engine::Prepared> prepare(const CompareArguments& a);
 
-// What tells a sweep from a comparison.
-struct RunKind {
-  std::string verb;  // of the stored settings; empty: compare
-  std::function<Result<void>(engine::Prepared&)>
-      arrange;  // the cases and their effort, before anything is planned; may be empty
-  std::function<Result<measure::Outcome>(engine::Prepared&, measure::MachineFacts&, store::Store&, engine::StoredRun&,
-                                         engine::EventSink&)>
-      run_cases;
-  std::function<int(const CompareArguments&, store::Store&, const measure::Setting&)> show;
-  nlohmann::json settings = nlohmann::json::object();  // that are stored of the run beside compare's
-};
-
 // Checks, runs, shows: the exit code, or what kept it from its end. `a.options` is filled from its texts.
-Result<int> run_as(CompareArguments& a, const RunKind& kind);
+using Show = std::function<int(const CompareArguments&, store::Store&, const measure::Setting&)>;
+Result<int> run_as(CompareArguments& a, const engine::RunKind& kind, const Show& show);
 Result<int> run_compare(CompareArguments& a);
 
 // The same, where the error is said.

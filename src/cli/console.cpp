@@ -56,6 +56,10 @@ void answer_json(const nlohmann::json& value, int indent) {
   answer(escape::json(value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n");
 }
 
+bool answer_was_lost() {
+  return answer_error != 0;
+}
+
 int finish(int exit_code) {
   if (answer_error == 0) return exit_code;
   // Whoever reads no further (head, less) is content with what it has: said by the code alone, as other programs do.
@@ -98,8 +102,8 @@ report::TerminalStyle terminal_style() {
 ProgressLine::ProgressLine(bool quiet)
     : terminal_(isatty(STDERR_FILENO)),
       quiet_(quiet),
-      start_(Clock::now()),
-      last_print_(start_ - std::chrono::hours(1)) {}
+      pace_(terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000)),
+      start_(Clock::now()) {}
 
 void ProgressLine::clear() {
   if (terminal_ && shown_) (void)write_all(STDERR_FILENO, "\r\x1b[K");
@@ -123,17 +127,8 @@ void ProgressLine::planned(const engine::PlannedSweep& plan) {
 }
 
 void ProgressLine::progress(const std::string& doing, double seconds_left, std::string_view of) {
-  const auto now = Clock::now();
-  // A new phase is always told; the same one with another number only now and then.
-  auto end = doing.find(", round");
-  for (auto at = doing.find(", "); end == std::string::npos && at != std::string::npos; at = doing.find(", ", at + 1))
-    if (at + 2 < doing.size() && doing[at + 2] >= '0' && doing[at + 2] <= '9') end = at;
-  const auto phase = doing.substr(0, end);
-  const auto wait = terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000);
-  if (phase == last_ && now - last_print_ < wait) return;
-  last_ = phase;
-  last_print_ = now;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  if (!pace_.is_due(doing)) return;
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
   const auto left =
       seconds_left >= 0 ? fmt::format(", about {:.0f} s of {} left", std::ceil(seconds_left), of) : std::string();
   if (terminal_) {

@@ -28,6 +28,9 @@ void answer_styled(std::string_view text);
 // JSON on standard output, complete: what a terminal would act on is escaped. A negative indent is one line.
 void answer_json(const nlohmann::json& value, int indent);
 
+// Whether nobody reads standard output any more, or it is full.
+bool answer_was_lost();
+
 // The exit code of the program: 1 if all went well but the answer could not be written, 141 if its reader went away.
 int finish(int exit_code);
 
@@ -57,8 +60,8 @@ class ProgressLine final : public engine::EventSink {
  private:
   bool terminal_, quiet_;
   bool shown_ = false;
-  std::string last_;
-  std::chrono::steady_clock::time_point start_, last_print_;
+  engine::ProgressPace pace_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 // plotly.min.js of strata's own Python. Error: it is not installed.

@@ -80,6 +80,7 @@ int main(int argc, char** original) {
   strata::cli::add_data(app, exit_code);
   strata::cli::add_level_verbs(app, exit_code);
   strata::cli::add_doctor(app, exit_code);
+  strata::cli::add_engine(app, exit_code);
   strata::cli::refuse_empty_values(app);
   try {
     strata::cli::refuse_empty_words(argc, argv);

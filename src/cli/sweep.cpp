@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "cli/document.hpp"
@@ -13,55 +12,12 @@
 #include "cli/option.hpp"
 #include "cli/sharding.hpp"
 #include "cli/verbs.hpp"
-#include "engine/sweep_runner.hpp"
-#include "measure/machine_facts.hpp"
-#include "probe/machine.hpp"
 #include "report/sweep.hpp"
-#include "stats/schedule.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
-
-constexpr std::int64_t kHighestBatch = 4096;  // that is searched where nobody says another
-constexpr double kShareOfMemory = 0.9;        // of what is available, that one level may take
-
-// Corners first, so that a budget that ends early has seen the ends; the rest in an order drawn from the seed.
-// A shard has the corners of the whole grid that fall to it.
-void arrange_points(engine::Prepared& ready, const plan::Grid& grid, bool limited, const std::optional<OwnShard>& own) {
-  auto& specs = ready.specs;
-  if (own) specs = cluster::part_of(std::move(specs), own->shard);
-  stats::Random random(ready.setting.order_seed);
-  random.shuffle(specs);
-  std::stable_partition(specs.begin(), specs.end(), [&](const Json& spec) { return grid.is_corner(spec); });
-  // The machine never swaps: what one level alone may take is what there is.
-  auto& limit = ready.setting.options.memory_limit_gib;
-  if (!limit && limited && ready.setting.options.device == "cpu")
-    limit = kShareOfMemory * static_cast<double>(probe::memory().available_bytes) / (1024.0 * 1024.0 * 1024.0);
-}
-
-// The search begins at the least batch of the list; the list's ends are its bounds.
-Result<void> begin_search(CompareArguments& a, engine::Prepared& ready) {
-  if (a.find_batch.empty()) return {};
-  STRATA_TRY(analysis::parse_batch_rule(a.find_batch));
-  std::vector<std::int64_t> named;
-  for (const auto& spec : ready.specs)
-    if (spec["batch"].is_number_integer()) named.push_back(spec["batch"].get<std::int64_t>());
-  if (named.empty()) named = {1, kHighestBatch};
-  const auto [low, high] = std::minmax_element(named.begin(), named.end());
-  a.batch_bounds = {*low, *high};
-  if (*low == *high)
-    return fail(fmt::format("--find-batch searches between two batches; --batch is {}", *low),
-                "name both ends, as --batch 1..256*2, or leave --batch out", Exit::usage);
-  std::vector<Json> once;
-  for (auto& spec : ready.specs) {
-    spec["batch"] = *low;
-    if (std::find(once.begin(), once.end(), spec) == once.end()) once.push_back(spec);
-  }
-  ready.specs = std::move(once);
-  return {};
-}
 
 int show_sweep(const CompareArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
@@ -108,21 +64,8 @@ Result<int> run_sweep(CompareArguments& a) {
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
   }
-  std::optional<plan::Grid> grid;
-  return run_as(a, {.verb = "sweep",
-                    .arrange = [&](engine::Prepared& ready) -> Result<void> {
-                      STRATA_TRY(begin_search(a, ready));
-                      grid.emplace(ready.specs);
-                      arrange_points(ready, *grid, !a.dry_run, own);
-                      return {};
-                    },
-                    .run_cases =
-                        [&](engine::Prepared& ready, measure::MachineFacts& facts, store::Store& store,
-                            engine::StoredRun& stored, engine::EventSink& events) {
-                          return engine::SweepRunner(a, ready, *grid, facts, store, stored, events).run();
-                        },
-                    .show = show_sweep,
-                    .settings = own ? own->settings : Json::object()});
+  const auto keep = [&](std::vector<Json>& specs) { specs = cluster::part_of(std::move(specs), own->shard); };
+  return run_as(a, own ? engine::sweep(a, a, keep, own->settings) : engine::sweep(a, a), show_sweep);
 }
 
 void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv) {

@@ -23,5 +23,6 @@ void add_status(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);
 void add_data(CLI::App& app, int& exit_code);
+void add_engine(CLI::App& app, int& exit_code);
 
 }  // namespace strata::cli

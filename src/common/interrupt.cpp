@@ -58,6 +58,21 @@ std::atomic<bool>& interrupted() {
   return flag;
 }
 
+void cancel_running() {
+  interrupted().store(true);
+  const char byte = 'c';
+  if (g_pipe[1] >= 0) [[maybe_unused]]
+    const auto written = ::write(g_pipe[1], &byte, 1);
+}
+
+void cancel_over() {
+  if (g_seen != 0) return;
+  char byte = 0;
+  while (g_pipe[0] >= 0 && ::read(g_pipe[0], &byte, 1) == 1) {
+  }
+  interrupted().store(g_seen != 0);
+}
+
 void install_interrupt_handler() {
   if (g_pipe[0] < 0 && ::pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     g_pipe[0] = g_pipe[1] = -1;  // the flag still works; waits notice it at their next tick

@@ -6,8 +6,12 @@
 
 namespace strata {
 
-// True once SIGINT, SIGTERM or SIGHUP came (or a test set it); never reset by strata.
+// True once SIGINT, SIGTERM or SIGHUP came, or what runs was cancelled (or a test set it).
 std::atomic<bool>& interrupted();
+
+// Ends what runs as a signal would; cancel_over() lets the next begin, unless a signal came meanwhile.
+void cancel_running();
+void cancel_over();
 
 // SIGINT, SIGTERM, SIGHUP (unless it was ignored, as nohup does): sets the flag once; a second one ends the process at
 // once (workers die with it). A write to a pipe that nobody reads is an error (EPIPE) and no signal afterwards. SIGBUS,

@@ -5,6 +5,18 @@
 
 namespace strata::engine {
 
+bool ProgressPace::is_due(const std::string& doing) {
+  const auto now = std::chrono::steady_clock::now();
+  auto end = doing.find(", round");
+  for (auto at = doing.find(", "); end == std::string::npos && at != std::string::npos; at = doing.find(", ", at + 1))
+    if (at + 2 < doing.size() && doing[at + 2] >= '0' && doing[at + 2] <= '9') end = at;
+  auto phase = doing.substr(0, end);
+  if (last_ && phase == phase_ && now - *last_ < interval_) return false;
+  phase_ = std::move(phase);
+  last_ = now;
+  return true;
+}
+
 plan::Wishes wishes_of(const plan::Options& options, EventSink& events, const plan::Bundle* strict) {
   events.progress(fmt::format("capturing {}", options.model), -1);
   return {.progress =

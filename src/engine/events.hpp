@@ -2,6 +2,7 @@
 // What a runner says while it works, for whoever listens: a terminal, a program, a test. A runner prints nothing.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,19 @@ class EventSink {
   // What is being done, replaced by the next; `seconds_left` of `of`, negative: not known.
   virtual void progress(const std::string& doing, double seconds_left, std::string_view of = "measuring") = 0;
   virtual void planned(const PlannedSweep& plan) = 0;
+};
+
+// Which calls of progress() to show: a new phase always; the same one with another number ("round 7") at most once in
+// `interval`.
+class ProgressPace {
+ public:
+  explicit ProgressPace(std::chrono::milliseconds interval) : interval_(interval) {}
+  bool is_due(const std::string& doing);
+
+ private:
+  std::chrono::milliseconds interval_;
+  std::string phase_;
+  std::optional<std::chrono::steady_clock::time_point> last_;
 };
 
 // The same for what measures. `events` outlives it.

@@ -7,6 +7,7 @@
 #include "common/interrupt.hpp"
 #include "measure/warnings.hpp"
 #include "report/access.hpp"
+#include "report/sentence.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::engine {
@@ -62,6 +63,13 @@ void keep_verdict(store::Store& store, const store::Run& run, const std::string&
   std::map<std::string, std::string> verdicts;
   for (const auto& run_case : run.cases) verdicts[run_case.key] = verdict;
   (void)store.set_verdicts(run.run_id, verdicts);  // a list without them is no reason to end in an error
+}
+
+void keep_verdicts(store::Store& store, const std::string& run_id, const nlohmann::json& result) {
+  std::map<std::string, std::string> verdicts;
+  for (const auto& run_case : report::list(result, "cases"))
+    verdicts[report::text(run_case, "key")] = report::brief_verdict(run_case);
+  (void)store.set_verdicts(run_id, verdicts);
 }
 
 }  // namespace strata::engine

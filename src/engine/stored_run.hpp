@@ -53,5 +53,7 @@ EndedRun carry_out(store::Run run, bool resumed, const Prepared& ready, store::S
 
 // What a list of runs says of every case of a run, which have one verdict.
 void keep_verdict(store::Store& store, const store::Run& run, const std::string& verdict);
+// Of each case of a comparison its own; `result`: report::view of the run.
+void keep_verdicts(store::Store& store, const std::string& run_id, const nlohmann::json& result);
 
 }  // namespace strata::engine

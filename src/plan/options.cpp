@@ -122,6 +122,8 @@ Result<void> check(const Options& options) {
     return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
   if (options.weight_sets < 2 || options.weight_sets > most_weight_sets)
     return usage(fmt::format("--weight-sets {}: allowed: 2 to {}", options.weight_sets, most_weight_sets));
+  for (const int threads : options.thread_counts)
+    if (threads < 1 || threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", threads));
   for (const int batch : options.batches)
     if (batch < 1 || batch > largest_batch)
       return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, largest_batch));

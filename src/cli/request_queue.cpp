@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/request_queue.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "common/interrupt.hpp"
+#include "common/outside.hpp"
+
+namespace strata::cli {
+using Json = nlohmann::json;
+namespace {
+
+constexpr std::size_t kLongestLine = 1 << 20, kMostWaiting = 1000;
+
+Error usage(std::string what, std::string hint = "docs/engine.md describes the lines") {
+  return {std::move(what), std::move(hint), Exit::usage};
+}
+
+}  // namespace
+
+void RequestQueue::add(Entry entry) {
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() >= kMostWaiting)
+    entry.error = usage(fmt::format("{} requests are waiting already", kMostWaiting), "wait for answers");
+  entries_.push_back(std::move(entry));
+  changed_.notify_all();
+}
+
+void RequestQueue::cancel(const Json& id) {
+  const std::lock_guard lock(mutex_);
+  if (running_ == id) return cancel_running();
+  for (auto& entry : entries_)
+    if (entry.id == id) entry.cancelled = true;  // of what is answered already nothing is left to cancel
+}
+
+void RequestQueue::add_line(const std::string& line) {
+  if (line.find_first_not_of(" \t\r") == std::string::npos) return;
+  auto value = outside::parse(line, "a line of standard input");
+  if (!value) return add({.id = nullptr, .request = nullptr, .error = usage(value.error().what)});
+  if (!value->is_object())
+    return add({.id = nullptr, .request = nullptr, .error = usage("a line of standard input is no object")});
+  if (const auto& cancelled = outside::field(*value, "cancel"); !cancelled.is_null()) return cancel(cancelled);
+  const auto& id = outside::field(*value, "id");
+  Entry entry{.id = id, .request = outside::field(*value, "request")};
+  if (!id.is_string() && !id.is_number_integer())
+    entry.error = usage(fmt::format("the line's \"id\" is {}; allowed: a text or a whole number", outside::shown(id)));
+  add(std::move(entry));
+}
+
+void RequestQueue::read_all(int descriptor) {
+  std::string line;
+  bool too_long = false;
+  std::array<char, 1 << 16> bytes{};
+  const auto end_line = [&] {
+    if (too_long)
+      add({.id = nullptr,
+           .request = nullptr,
+           .error = usage(fmt::format("a line of standard input is longer than {} bytes", kLongestLine))});
+    else
+      add_line(line);
+    line.clear();
+    too_long = false;
+  };
+  for (;;) {
+    const auto got = ::read(descriptor, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    for (const char c : std::string_view(bytes.data(), static_cast<std::size_t>(got)))
+      if (c == '\n')
+        end_line();
+      else if (line.size() < kLongestLine)
+        line += c;
+      else
+        too_long = true;
+  }
+  if (!line.empty())
+    add({.id = nullptr, .request = nullptr, .error = usage("the last line of standard input has no end")});
+  end();
+}
+
+void RequestQueue::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+std::optional<RequestQueue::Entry> RequestQueue::next() {
+  std::unique_lock lock(mutex_);
+  while (entries_.empty() && !ended_ && !interrupted())  // a signal wakes nobody here
+    changed_.wait_for(lock, std::chrono::milliseconds(100));
+  if (entries_.empty() || interrupted()) return std::nullopt;
+  auto entry = std::move(entries_.front());
+  entries_.pop_front();
+  running_ = entry.id;
+  return entry;
+}
+
+void RequestQueue::done() {
+  const std::lock_guard lock(mutex_);
+  running_.reset();
+  cancel_over();
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of JSON that a client of `strata engine` writes while another request runs: requests in their order, and
+// cancels, which are obeyed at once.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace strata::cli {
+
+class RequestQueue {
+ public:
+  struct Entry {
+    nlohmann::json id, request;
+    std::optional<Error> error{};  // the line is none that can be answered otherwise
+    bool cancelled = false;
+  };
+
+  // Until the end of the file; from another thread than the others. A line without an end is an error.
+  void read_all(int descriptor);
+  // The next request, waited for. nullopt: there will be none, or the program is interrupted.
+  std::optional<Entry> next();
+  // The request that next() gave is answered.
+  void done();
+
+  // Public for tests: what read_all() does with a line.
+  void add_line(const std::string& line);
+  void end();
+
+ private:
+  void add(Entry entry);
+  void cancel(const nlohmann::json& id);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Entry> entries_;
+  std::optional<nlohmann::json> running_;  // its id
+  bool ended_ = false;
+};
+
+}  // namespace strata::cli

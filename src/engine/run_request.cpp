@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "analysis/find_batch.hpp"
+#include "engine/run_case.hpp"
+#include "engine/sweep_runner.hpp"
+#include "measure/machine_facts.hpp"
+#include "probe/machine.hpp"
+#include "stats/schedule.hpp"
+
+namespace strata::engine {
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+namespace {
+
+constexpr std::int64_t kHighestBatch = 4096;  // that is searched where nobody says another
+constexpr double kShareOfMemory = 0.9;        // of what is available, that one level may take
+
+// The machine never swaps: what one level alone may take is what there is.
+void limit_memory(Prepared& ready) {
+  auto& limit = ready.setting.options.memory_limit_gib;
+  if (!limit && ready.setting.options.device == "cpu")
+    limit = kShareOfMemory * static_cast<double>(probe::memory().available_bytes) / (1024.0 * 1024.0 * 1024.0);
+}
+
+// Corners first, so that a budget that ends early has seen the ends; a shard has the corners of the whole grid that
+// fall to it.
+void arrange_points(Prepared& ready, const plan::Grid& grid, const std::function<void(std::vector<Json>&)>& keep) {
+  auto& specs = ready.specs;
+  if (keep) keep(specs);
+  stats::Random random(ready.setting.order_seed);
+  random.shuffle(specs);
+  std::stable_partition(specs.begin(), specs.end(), [&](const Json& spec) { return grid.is_corner(spec); });
+}
+
+// The search begins at the least batch of the list; the list's ends are its bounds.
+Result<void> begin_search(SweepRequest& request, Prepared& ready) {
+  if (request.find_batch.empty()) return {};
+  STRATA_TRY(analysis::parse_batch_rule(request.find_batch));
+  std::vector<std::int64_t> named;
+  for (const auto& spec : ready.specs)
+    if (spec["batch"].is_number_integer()) named.push_back(spec["batch"].get<std::int64_t>());
+  if (named.empty()) named = {1, kHighestBatch};
+  const auto [low, high] = std::minmax_element(named.begin(), named.end());
+  request.batch_bounds = {*low, *high};
+  if (*low == *high)
+    return fail(fmt::format("--find-batch searches between two batches; --batch is {}", *low),
+                "name both ends, as --batch 1..256*2, or leave --batch out", Exit::usage);
+  std::vector<Json> once;
+  for (auto& spec : ready.specs) {
+    spec["batch"] = *low;
+    if (std::find(once.begin(), once.end(), spec) == once.end()) once.push_back(spec);
+  }
+  ready.specs = std::move(once);
+  return {};
+}
+
+}  // namespace
+
+RunKind comparison() {
+  return {.verb = "", .measure = run_cases};
+}
+
+RunKind sweep(SweepRequest& request, const RunContext& context, std::function<void(std::vector<Json>&)> keep,
+              Json settings) {
+  const auto grid = std::make_shared<std::optional<plan::Grid>>();
+  return {.verb = "sweep",
+          .arrange = [&request, &context, grid, keep = std::move(keep)](Prepared& ready) -> Result<void> {
+            STRATA_TRY(begin_search(request, ready));
+            grid->emplace(ready.specs);
+            arrange_points(ready, **grid, keep);
+            if (!context.dry_run) limit_memory(ready);
+            return {};
+          },
+          .measure =
+              [&request, grid](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
+                               EventSink& events) {
+                return SweepRunner(request, ready, **grid, facts, store, stored, events).run();
+              },
+          .settings = std::move(settings)};
+}
+
+Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context, const fs::path& store,
+                             const RunKind& kind, EventSink& events) {
+  const auto stored_before = STRATA_TRY(store::Store::look_at(store));
+  auto ready = STRATA_TRY(prepare(request, context, events));
+  if (kind.arrange) STRATA_TRY(kind.arrange(ready));
+  STRATA_TRY(check_ci_width(ready, stored_before));
+  if (!context.dry_run) STRATA_TRY(check_resumed(ready, context));
+  return ready;
+}
+
+Result<EndedRun> run_prepared(Prepared& ready, const CompareRequest& request, const RunContext& context,
+                              store::Store& store, const RunKind& kind, EventSink& events) {
+  auto facts = measure::MachineFacts::of(ready.setting.machine, ready.setting.effort.budget_s, store);
+  auto run = context.resumed ? *context.resumed : describe_run(ready, request, context);
+  if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
+  run.settings.update(kind.settings);
+  return carry_out(std::move(run), context.resumed.has_value(), ready, store,
+                   [&](StoredRun& stored) { return kind.measure(ready, facts, store, stored, events); });
+}
+
+}  // namespace strata::engine

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request to its end: prepared, run, and what came of it in the store.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "engine/stored_run.hpp"
+#include "plan/grid.hpp"
+
+namespace strata::engine {
+
+// What tells one verb's run from another's.
+struct RunKind {
+  std::string verb;                                  // of the stored settings; empty: compare
+  std::function<Result<void>(Prepared&)> arrange{};  // the cases and their effort, before anything is planned
+  std::function<Result<measure::Outcome>(Prepared&, measure::MachineFacts&, store::Store&, StoredRun&, EventSink&)>
+      measure{};
+  nlohmann::json settings = nlohmann::json::object();  // that are stored of the run beside all verbs'
+};
+
+RunKind comparison();
+
+// A sweep's points, corners first, the rest in an order drawn from the seed. `keep`: those of a shard; empty: all.
+// `request` outlives it, and gets the bounds of its search.
+RunKind sweep(SweepRequest& request, const RunContext& context,
+              std::function<void(std::vector<nlohmann::json>&)> keep = {},
+              nlohmann::json settings = nlohmann::json::object());
+
+// All that can be wrong is checked, nothing is measured. `store` need not exist.
+Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context,
+                             const std::filesystem::path& store, const RunKind& kind, EventSink& events);
+
+// Runs it into the store, which is opened or made.
+Result<EndedRun> run_prepared(Prepared& ready, const CompareRequest& request, const RunContext& context,
+                              store::Store& store, const RunKind& kind, EventSink& events);
+
+}  // namespace strata::engine

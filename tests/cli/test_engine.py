@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`strata engine`: requests in, events and results out, as lines of JSON (docs/engine.md)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import MODEL, PROGRAM, ROOT, samples
+
+
+@pytest.fixture
+def engine(strata):
+    strata.level("slow", rank=1, **samples(2_000_000))
+    strata.level("fast", rank=2, **samples(1_000_000))
+    with subprocess.Popen(
+        [str(PROGRAM), "engine", "--store", str(strata.store)],
+        env=strata.environment,
+        cwd=strata.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def send(engine, **line) -> None:
+    engine.stdin.write(json.dumps(line) + "\n")
+    engine.stdin.flush()
+
+
+def asked(**members) -> dict:
+    return {
+        "verb": "compare",
+        "version": 1,
+        "model": MODEL,
+        "levels": ["slow", "fast"],
+        "threads": [1],
+        "restarts": 1,
+        "budget_s": 1,
+    } | members
+
+
+def answer_to(engine, request_id) -> tuple[list[dict], dict]:
+    """The events of a request, and its answer."""
+    events = []
+    for line in engine.stdout:
+        answer = json.loads(line)
+        assert answer["id"] == request_id, answer
+        if "event" not in answer:
+            return events, answer
+        events.append(answer)
+    raise AssertionError(engine.stderr.read())
+
+
+def test_answers_several_requests_one_after_another_with_events_and_results(engine, strata):
+    send(engine, id=1, request=asked())
+    send(engine, id="grid", request=asked(verb="sweep", batch=[1, 2]))
+    events, answer = answer_to(engine, 1)
+    assert {"progress", "note"} <= {event["event"] for event in events}
+    assert answer["exit_code"] == 0 and not answer["cancelled"], answer
+    rows = {row["level"]: row for row in answer["result"]["cases"][0]["rows"]}
+    assert rows["fast"]["ratio"]["value"] == pytest.approx(2, rel=0.05)
+    events, answer = answer_to(engine, "grid")
+    plan = next(event for event in events if event["event"] == "plan")
+    assert len(plan["points"]) == 2 and answer["exit_code"] == 0
+    engine.stdin.close()
+    assert engine.wait(30) == 0
+    shown = strata.run("show", answer["run"], "--store", str(strata.store), "--format", "json")
+    assert json.loads(shown.stdout) == answer["result"]
+
+
+def test_a_run_of_the_engine_has_the_command_that_asks_for_it(engine, strata):
+    send(engine, id=1, request=asked(name="by the engine"))
+    run = answer_to(engine, 1)[1]["result"]["run"]
+    words = ["compare", MODEL, "--threads", "1", "--levels", "slow,fast", "--restarts", "1"]
+    assert run["command"].startswith("./strata " + " ".join(words)), run["command"]
+    assert "--name 'by the engine'" in run["command"]
+
+
+def test_a_request_is_cancelled_at_any_time_and_the_next_one_runs(engine):
+    send(engine, id=1, request=asked(budget_s=300))
+    send(engine, id=2, request=asked())
+    send(engine, id=3, request=asked())
+    send(engine, cancel=2)
+    for line in engine.stdout:
+        if "measuring" in json.loads(line).get("doing", ""):
+            break
+    send(engine, cancel=1)
+    answer = answer_to(engine, 1)[1]
+    assert answer["cancelled"] and answer["exit_code"] == 130, answer
+    assert answer["result"]["run"]["interrupted"]
+    assert answer_to(engine, 2)[1]["error"]["what"] == "cancelled before it began"
+    assert answer_to(engine, 3)[1]["exit_code"] == 0
+
+
+def test_what_cannot_be_answered_is_an_error_and_the_next_request_runs(engine):
+    send(engine, id=1, request=asked(model="no_such_net"))
+    send(engine, id=2, request=asked(device="gpu"))
+    send(engine, id=3, request=asked(threads=[0]))
+    send(engine, id=4, request=asked(levels=["slow", "fats"]))
+    send(engine, id=5, request=asked())
+    assert "no model is called" in answer_to(engine, 1)[1]["error"]["what"]
+    for request_id in (2, 3, 4):
+        assert answer_to(engine, request_id)[1]["error"]["exit_code"] == 2
+    assert answer_to(engine, 5)[1]["exit_code"] == 0
+
+
+def test_a_client_that_goes_away_ends_what_it_asked_for(engine):
+    send(engine, id=1, request=asked(budget_s=300))
+    engine.stdout.readline()
+    engine.stdout.close()
+    assert engine.wait(60) == 141
+
+
+def test_two_engines_share_a_store(strata, engine):
+    other = subprocess.run(
+        [str(PROGRAM), "engine", "--store", str(strata.store)],
+        env=strata.environment,
+        cwd=strata.folder,
+        input=json.dumps({"id": 1, "request": asked()}) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert '"exit_code":0' in other.stdout.splitlines()[-1], other.stdout[-500:]
+    send(engine, id=1, request=asked())
+    assert answer_to(engine, 1)[1]["exit_code"] == 0
+
+
+def test_the_example_shows_progress_cancels_and_reads_results(strata, tmp_path):
+    strata.level("slow", rank=1, **samples(2_000_000))
+    strata.level("fast", rank=2, **samples(1_000_000))
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples/engine_client.py", PROGRAM, MODEL, "slow,fast"],
+        env=strata.environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "short fast measured" in done.stdout and "long fast" in done.stdout, done.stdout
