@@ -121,7 +121,7 @@ get_all_ready() {
     torch_only=""
     ((i == 1)) || torch_only=1
     programs=()
-    [[ $verb != compare ]] || add_programs_of "$device" "${levels[@]}"
+    [[ $verb != compare && $verb != engine ]] || add_programs_of "$device" "${levels[@]}"
     export STRATA_NAMED_BY="--env $name"
     get_ready levels "$python" "${programs[@]}"
     STRATA_ENVIRONMENTS+="$name"$'\t'"$STRATA_PYTHON"$'\t'"$STRATA_LEVEL_BUILD"$'\t'"$STRATA_OVERLAY"$'\n'

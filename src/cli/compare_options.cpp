@@ -135,14 +135,7 @@ void add_effort_options(CLI::App& verb, CompareArguments& a) {
 
 // Whose PyTorch, and where results go.
 void add_place_options(CLI::App& verb, CompareArguments& a) {
-  verb.add_option("--python", a.python,
-                  "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
-      ->type_name("PATH");
-  verb.add_option("--env", a.environments,
-                  "an environment by name and interpreter, as old=/path/venv/bin/python, again for each more: levels "
-                  "that need PyTorch take part once in each, the network is captured in the first")
-      ->type_name("NAME=PATH")
-      ->allow_extra_args(false);
+  add_environments(verb, a.python, a.environments);
   verb.add_flag("--dry-run", a.dry_run, "print the plan: cases, levels, what is done with them, how long it takes");
   verb.add_option("--name", a.options.name, "a name for this run")->type_name("NAME");
   add_store(verb, a.store);
@@ -172,6 +165,17 @@ Result<void> read_texts(CompareArguments& a) {
   if (!a.ci_width.empty() && !(o.ci_width = share_of(a.ci_width)))
     return fail(fmt::format("--ci-width {}: allowed: a share as 1%", a.ci_width), "--ci-width 1%", Exit::usage);
   return {};
+}
+
+void add_environments(CLI::App& verb, std::string& python, std::vector<std::string>& environments) {
+  verb.add_option("--python", python,
+                  "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
+      ->type_name("PATH");
+  verb.add_option("--env", environments,
+                  "an environment by name and interpreter, as old=/path/venv/bin/python, again for each more: levels "
+                  "that need PyTorch take part once in each, the network is captured in the first")
+      ->type_name("NAME=PATH")
+      ->allow_extra_args(false);
 }
 
 void add_compare_options(CLI::App& verb, CompareArguments& a) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata engine`: requests, events and results as JSON lines on standard input and output (docs/engine.md), for
 // Python, notebooks and other programs.
-#include <fmt/format.h>
-
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -14,6 +12,7 @@
 #include "common/interrupt.hpp"
 #include "engine/request_json.hpp"
 #include "engine/run_request.hpp"
+#include "plan/model_file.hpp"
 #include "report/render/render.hpp"
 #include "report/sweep.hpp"
 #include "report/view.hpp"
@@ -69,51 +68,90 @@ Result<Json> result_of(store::Store& store, const std::string& run_id, bool of_s
   return result;
 }
 
+struct EngineArguments {
+  std::string store, python;
+  std::vector<std::string> environments;  // as typed
+  std::vector<plan::NamedPython> named;   // as read
+
+  fs::path store_path() const { return store.empty() ? store::Store::default_path() : fs::path(store); }
+};
+
+// What levels need was built for the interpreters that the engine was started with: programs of another one would
+// measure that one's PyTorch under this name.
+Result<void> set_environments(engine::CompareRequest& request, const EngineArguments& a) {
+  const auto& asked = request.options.environments;
+  if ((!request.python.empty() && request.python != a.python) || (!asked.empty() && asked != a.named))
+    return fail("the request names another interpreter than this engine was started with",
+                "start one with it: ./strata engine --python PATH, or --env NAME=PATH", Exit::usage);
+  request.python = a.python;
+  request.options.environments = a.named;
+  return {};
+}
+
 // Prepares, runs, and says its result; what was measured before an error or a cancel is a result, too.
-Result<void> carry_out(const Json& id, engine::Request request, const fs::path& path) {
+Result<void> carry_out(const Json& id, engine::Request request, const EngineArguments& a) {
   EventLines events(id);
+  auto* swept = std::get_if<engine::SweepRequest>(&request);
+  engine::CompareRequest& asked = swept ? *swept : std::get<engine::CompareRequest>(request);
+  STRATA_TRY(set_environments(asked, a));
   const engine::RunContext context{
       .words = engine::command_words(request), .resumed = {}, .suite = {}, .dry_run = false};
-  auto* swept = std::get_if<engine::SweepRequest>(&request);
-  const engine::CompareRequest& asked = swept ? *swept : std::get<engine::CompareRequest>(request);
   const auto kind = swept ? engine::sweep(*swept, context) : engine::comparison();
-  auto ready = STRATA_TRY(engine::prepare_run(asked, context, path, kind, events));
-  auto store = STRATA_TRY(store::Store::open(path));
+  auto ready = STRATA_TRY(engine::prepare_run(asked, context, a.store_path(), kind, events));
+  if (const auto notice = plan::notice_of(asked.options.model); !notice.empty()) events.note(notice);
+  auto store = STRATA_TRY(store::Store::open(a.store_path()));
   const auto ended = STRATA_TRY(engine::run_prepared(ready, asked, context, store, kind, events));
+  const bool cancelled = interrupted();
   if (!ended.has_case && ended.failed) return tl::unexpected(*ended.failed);
   if (!ended.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
   const auto& run_id = ready.setting.run_id;
-  auto result = STRATA_TRY(result_of(store, run_id, swept != nullptr));
-  const int code = interrupted()  ? interrupt_exit_code()
+  auto result = result_of(store, run_id, swept != nullptr);
+  if (!result) {
+    say_error(id, result.error(), run_id);
+    return {};
+  }
+  const int code = cancelled      ? interrupt_exit_code()
                    : ended.failed ? static_cast<int>(ended.failed->exit)
                                   : ended.exit_code();
-  say(id, {{"result", std::move(result)},
+  say(id, {{"result", std::move(*result)},
            {"run", run_id},
            {"exit_code", code},
-           {"cancelled", interrupted().load()},
+           {"cancelled", cancelled},
            {"failed", ended.failed ? Json(ended.failed->what) : Json()}});
   return {};
 }
 
-void answer_request(const RequestQueue::Entry& entry, const fs::path& path) {
+void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) try {
   if (entry.error) return say_error(entry.id, *entry.error);
   if (entry.cancelled) return say_error(entry.id, {"cancelled before it began", "", Exit::failed});
   auto request = engine::read_request(entry.request);
   if (!request) return say_error(entry.id, request.error());
-  const auto done = carry_out(entry.id, std::move(*request), path);
+  plan::forget_fresh_captures();
+  const auto done = carry_out(entry.id, std::move(*request), a);
   if (!done && interrupted()) return say_error(entry.id, {"cancelled: nothing was measured", "", Exit::failed});
   if (!done) say_error(entry.id, done.error());
+} catch (const std::exception& error) {  // what no check foresaw costs this answer, and no other
+  say_error(entry.id, {std::string("unforeseen: ") + error.what(), "what was measured is stored", Exit::failed});
 }
 
-int serve(const fs::path& path) {
-  const auto queue = std::make_shared<RequestQueue>();
+int serve(const EngineArguments& a) {
+  const auto queue = std::make_shared<RequestQueue>(cancel_running);
   std::thread([queue] { queue->read_all(STDIN_FILENO); }).detach();  // it waits for a client that may never end
-  while (auto entry = queue->next()) {
-    answer_request(*entry, path);
+  while (const auto entry = queue->next()) {
+    answer_request(*entry, a);
     queue->done();
-    if (answer_was_lost()) break;
+    cancel_over();
+    if (answer_was_lost()) return 0;  // finish() knows why
   }
-  return interrupted() && !answer_was_lost() ? interrupt_exit_code() : 0;
+  return interrupted() ? interrupt_exit_code() : 0;
+}
+
+Result<int> start(EngineArguments& a) {
+  if (!a.environments.empty() && !a.python.empty())
+    return fail("--env and --python exclude each other: --python PATH is the short form for one environment",
+                "name that one too: --env NAME=PATH", Exit::usage);
+  a.named = STRATA_TRY(plan::parse_environments(a.environments));
+  return serve(a);
 }
 
 }  // namespace
@@ -121,13 +159,16 @@ int serve(const fs::path& path) {
 void add_engine(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand(
       "engine", "answer requests as JSON lines on standard input and output: the door for programs (docs/engine.md)");
-  const auto store = std::make_shared<std::string>();
-  add_store(*verb, *store);
+  const auto a = std::make_shared<EngineArguments>();
+  add_store(*verb, a->store);
+  add_environments(*verb, a->python, a->environments);
   verb->footer(
       "Exit codes: 0 standard input ended and all requests are answered, each with a code of its own; 130, 143, 129 "
       "ended by Ctrl-C, SIGTERM or SIGHUP; 141 the reader of the output went away.");
-  verb->callback(
-      [store, &exit_code] { exit_code = serve(store->empty() ? store::Store::default_path() : fs::path(*store)); });
+  verb->callback([a, &exit_code] {
+    const auto code = start(*a);
+    exit_code = code ? *code : print_error(code.error());
+  });
 }
 
 }  // namespace strata::cli

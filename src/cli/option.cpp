@@ -13,13 +13,12 @@
 #include "common/nearest.hpp"
 #include "common/text.hpp"
 #include "plan/axes.hpp"
+#include "plan/options.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::cli {
 namespace {
 
-constexpr int threads_of_a_processor = 4;     // beyond it threads only wait for each other
-constexpr double longest_s = 1000 * 86400.0;  // beyond it is a typing error
 constexpr auto no_bound = std::numeric_limits<std::int64_t>::max();
 
 // CLI11 asks with the value; what is wrong leaves as an exception, so that the sentence is strata's own.
@@ -37,13 +36,8 @@ std::string allowed_range(std::int64_t low, std::int64_t high) {
 
 // More than a few for each processor only wait for each other.
 void check_threads(const CLI::Option& option, const std::string& value, std::optional<std::int64_t> got) {
-  if (got && *got == 1) return;  // and nothing of the machine is read
-  const int processors = std::max(1, probe::cpu().logical), most = threads_of_a_processor * processors;
-  if (!got || *got < 1 || *got > most)
-    throw WrongUsage(
-        fmt::format("{} {}: allowed: 1 to {} ({} for each of the {} processor{} that this process may "
-                    "use)",
-                    option.get_name(), value, most, threads_of_a_processor, processors, processors == 1 ? "" : "s"));
+  if (const auto checked = plan::check_threads(option.get_name() + " " + value, got.value_or(0)); !checked)
+    throw WrongUsage(checked.error().what);
 }
 
 // "all" as a number, so that what is written once holds on any machine.
@@ -92,7 +86,7 @@ CLI::Option* positive(CLI::Option* option) {
 CLI::Option* duration(CLI::Option* option) {
   return checked(option, "SECONDS", [=](const std::string& value) {
     const auto got = seconds_of(value);
-    if (!got || *got <= 0 || *got > longest_s)
+    if (!got || *got <= 0 || *got > plan::longest_s)
       throw WrongUsage(
           fmt::format("{} {}: write a time as 60s or 2m, above 0 and at most 1000 days", option->get_name(), value));
   });

@@ -60,6 +60,9 @@ CLI::Option* add_store(CLI::App& verb, std::string& path);
 CLI::Option* add_data_dir(CLI::App& verb, std::string& folder);
 CLI::Option* add_skip_bad(CLI::App& verb, bool& skip);
 
+// --python PATH and --env NAME=PATH (compare_options.cpp).
+void add_environments(CLI::App& verb, std::string& python, std::vector<std::string>& environments);
+
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
 // given.
 void refuse(const CLI::App& verb, std::initializer_list<const char*> options, const std::string& with);

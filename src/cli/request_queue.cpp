@@ -17,7 +17,7 @@ namespace strata::cli {
 using Json = nlohmann::json;
 namespace {
 
-constexpr std::size_t kLongestLine = 1 << 20, kMostWaiting = 1000;
+constexpr std::size_t kLongestLine = 1 << 20, kMostWaiting = 1000, kLongestId = 100;
 
 Error usage(std::string what, std::string hint = "docs/engine.md describes the lines") {
   return {std::move(what), std::move(hint), Exit::usage};
@@ -27,15 +27,17 @@ Error usage(std::string what, std::string hint = "docs/engine.md describes the l
 
 void RequestQueue::add(Entry entry) {
   const std::lock_guard lock(mutex_);
-  if (entries_.size() >= kMostWaiting)
+  if (entries_.size() >= kMostWaiting) {
     entry.error = usage(fmt::format("{} requests are waiting already", kMostWaiting), "wait for answers");
+    entry.request = nullptr;
+  }
   entries_.push_back(std::move(entry));
   changed_.notify_all();
 }
 
 void RequestQueue::cancel(const Json& id) {
   const std::lock_guard lock(mutex_);
-  if (running_ == id) return cancel_running();
+  if (running_ == id) return cancel_running_();
   for (auto& entry : entries_)
     if (entry.id == id) entry.cancelled = true;  // of what is answered already nothing is left to cancel
 }
@@ -48,10 +50,13 @@ void RequestQueue::add_line(const std::string& line) {
     return add({.id = nullptr, .request = nullptr, .error = usage("a line of standard input is no object")});
   if (const auto& cancelled = outside::field(*value, "cancel"); !cancelled.is_null()) return cancel(cancelled);
   const auto& id = outside::field(*value, "id");
-  Entry entry{.id = id, .request = outside::field(*value, "request")};
-  if (!id.is_string() && !id.is_number_integer())
-    entry.error = usage(fmt::format("the line's \"id\" is {}; allowed: a text or a whole number", outside::shown(id)));
-  add(std::move(entry));
+  if (!id.is_number_integer() && !(id.is_string() && id.get_ref<const std::string&>().size() <= kLongestId))
+    return add(
+        {.id = nullptr,
+         .request = nullptr,
+         .error = usage(fmt::format("the line's \"id\" is {}; allowed: a whole number, or a text of up to {} bytes",
+                                    outside::shown(id), kLongestId))});
+  add({.id = id, .request = outside::field(*value, "request")});
 }
 
 void RequestQueue::read_all(int descriptor) {
@@ -105,7 +110,6 @@ std::optional<RequestQueue::Entry> RequestQueue::next() {
 void RequestQueue::done() {
   const std::lock_guard lock(mutex_);
   running_.reset();
-  cancel_over();
 }
 
 }  // namespace strata::cli

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,11 +23,14 @@ class RequestQueue {
     bool cancelled = false;
   };
 
+  // `cancel_running`: ends the request that runs; called from read_all()'s thread.
+  explicit RequestQueue(std::function<void()> cancel_running) : cancel_running_(std::move(cancel_running)) {}
+
   // Until the end of the file; from another thread than the others. A line without an end is an error.
   void read_all(int descriptor);
   // The next request, waited for. nullopt: there will be none, or the program is interrupted.
   std::optional<Entry> next();
-  // The request that next() gave is answered.
+  // The request that next() gave is answered; it is not cancelled any more.
   void done();
 
   // Public for tests: what read_all() does with a line.
@@ -37,6 +41,7 @@ class RequestQueue {
   void add(Entry entry);
   void cancel(const nlohmann::json& id);
 
+  std::function<void()> cancel_running_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> entries_;

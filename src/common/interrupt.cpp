@@ -70,7 +70,8 @@ void cancel_over() {
   char byte = 0;
   while (g_pipe[0] >= 0 && ::read(g_pipe[0], &byte, 1) == 1) {
   }
-  interrupted().store(g_seen != 0);
+  interrupted().store(false);
+  if (g_seen != 0) interrupted().store(true);  // it came meanwhile
 }
 
 void install_interrupt_handler() {

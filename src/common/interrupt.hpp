@@ -21,7 +21,7 @@ void install_interrupt_handler();
 // 128 and the signal that set the flag; 130 if none did.
 int interrupt_exit_code();
 
-// Becomes readable, and stays so, when a signal sets the flag; -1 before install_interrupt_handler().
+// Becomes readable, and stays so until cancel_over(), when the flag is set; -1 before install_interrupt_handler().
 int interrupt_descriptor();
 
 }  // namespace strata

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <limits>
 
 #include "common/nearest.hpp"
@@ -45,7 +47,9 @@ Json json_of(const Repeated<Values>& repeated) {
 using Allowed = const char*;
 
 Allowed read(const Json& value, std::string& to) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty()) return "a text that is not empty";
+  if (!value.is_string() || value.get_ref<const std::string&>().empty() ||
+      value.get_ref<const std::string&>().starts_with('-'))
+    return "a text that is not empty and does not begin with -";
   to = value.get<std::string>();
   return nullptr;
 }
@@ -67,7 +71,8 @@ Allowed read(const Json& value, int& to) {
   return nullptr;
 }
 Allowed read(const Json& value, double& to) {
-  if (!value.is_number() || !(value.get<double>() > 0)) return "a number above 0";
+  if (!value.is_number() || !(value.get<double>() > 0 && value.get<double>() <= plan::longest_s))
+    return "a number above 0, at most 86400000";
   to = value.get<double>();
   return nullptr;
 }
@@ -105,6 +110,12 @@ template <class Value>
 void render(std::vector<std::string>& words, const char* option, const Value& value) {
   add_words(words, option, fmt::format("{}", value));
 }
+// In digits alone, as options are read.
+void render(std::vector<std::string>& words, const char* option, const double& value) {
+  std::array<char, 400> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed).ptr;
+  add_words(words, option, std::string(digits.data(), end));
+}
 void render(std::vector<std::string>& words, const char* option, const bool& value) {
   if (value) words.emplace_back(option);
 }
@@ -123,7 +134,7 @@ void render(std::vector<std::string>& words, const char* option, const Repeated<
 
 // Calls `use(name, option, member)` of each member that differs from its default.
 template <class Use>
-void visit_said(const Request& request, Use&& use) {
+void visit_changed(const Request& request, Use&& use) {
   Json defaults = Json::object();
   const Request plain =
       std::holds_alternative<SweepRequest>(request) ? Request(SweepRequest{}) : Request(CompareRequest{});
@@ -144,10 +155,10 @@ Result<Request> read_members(const Json& value) {
   std::optional<Error> error;
   const auto take = [&](const char* name, const char*, auto&& member) {
     known.emplace_back(name);
-    const auto found = value.find(name);
-    if (found == value.end() || error) return;
-    if (const auto allowed = read(*found, member))
-      error = Error{fmt::format("the request's member {} is {}; allowed: {}", name, outside::shown(*found), allowed),
+    const auto given = value.find(name);
+    if (given == value.end() || error) return;
+    if (const auto allowed = read(*given, member))
+      error = Error{fmt::format("the request's member {} is {}; allowed: {}", name, outside::shown(*given), allowed),
                     "docs/engine.md lists the members", Exit::usage};
   };
   if constexpr (std::is_same_v<Kind, SweepRequest>)
@@ -174,7 +185,7 @@ std::string verb_of(const Request& request) {
 
 Json to_json(const Request& request) {
   Json value{{"verb", verb_of(request)}, {"version", kRequestVersion}};
-  visit_said(request, [&](const char* name, const char*, const auto& member) { value[name] = json_of(member); });
+  visit_changed(request, [&](const char* name, const char*, const auto& member) { value[name] = json_of(member); });
   return value;
 }
 
@@ -194,7 +205,7 @@ Result<Request> read_request(const Json& value) {
 
 std::vector<std::string> command_words(const Request& request) {
   std::vector<std::string> words{verb_of(request)};
-  visit_said(request, [&](const char*, const char* option, const auto& member) { render(words, option, member); });
+  visit_changed(request, [&](const char*, const char* option, const auto& member) { render(words, option, member); });
   return words;
 }
 

@@ -41,14 +41,14 @@ Result<void> write_moved(const fs::path& path, const SafeTensors& state, std::ui
 
 }  // namespace
 
-Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& reference, const MadeSteps& made,
+Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& reference, const CompletedSteps& completed,
                               double spread, const std::function<Try<RepeatedSteps>(const fs::path&)>& repeat) {
-  const auto before = SafeTensors::open(*made.before->file);
+  const auto before = SafeTensors::open(*completed.before->file);
   if (!before) return tl::unexpected(unreadable(before.error()));
-  const auto again = STRATA_TRY(repeat(*made.before->file));
+  const auto again = STRATA_TRY(repeat(*completed.before->file));
   const proof::LateStep of_again{&*before, &again.after.tensors, again.losses};
-  proof::LateStep of_made{&*before, made.after, again.losses};
-  for (const auto& [step, loss] : made.losses) of_made.losses[step] = loss;
+  proof::LateStep of_completed{&*before, completed.after, again.losses};
+  for (const auto& [step, loss] : completed.losses) of_completed.losses[step] = loss;
   StepsVerdict least;
   for (std::uint64_t draw = 1; draw <= kDraws && (!least || !least->equal_work()); ++draw) {
     const auto path = session.new_file();
@@ -62,7 +62,7 @@ Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& ref
     if (!moved) return tl::unexpected(moved.error());
     const proof::LateStep of_moved{&*moved_start, &moved->after.tensors, moved->losses};
     if (again.losses.size() > 1 && !(proof::moved_share(of_again, of_moved) <= proof::rough_share)) return std::nullopt;
-    auto verdict = proof::check_late_step(reference, of_made, of_again, of_moved, spread, made.before->step);
+    auto verdict = proof::check_late_step(reference, of_completed, of_again, of_moved, spread, completed.before->step);
     if (!least || verdict.equal_work() || verdict.worst_ratio < least->worst_ratio) least = std::move(verdict);
   }
   return least;

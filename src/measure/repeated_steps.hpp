@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps that were made, judged by the same steps repeated from the state before them.
+// Training steps of a level, judged by the same steps repeated from the state before them.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ struct StepLoss {
   double loss = 0;
 };
 
-struct MadeSteps {
+struct CompletedSteps {
   const TrainState* before;      // its file, and how many steps of the optimiser it has behind it
   const SafeTensors* after;      // the state they led to
   std::vector<StepLoss> losses;  // those that are known
@@ -35,7 +35,7 @@ using StepsVerdict = std::optional<proof::OutputVerdict>;
 // weight of it moved by a unit in the last place: what rounding may do (proof/late_step.hpp). Since one such draw may
 // miss a value near a kink that another meets, steps are refused only where several draws refuse them; the verdict is
 // then that of the draw that allows most. `session` names the files; `spread`: of a level that does not repeat itself.
-Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& reference, const MadeSteps& made,
+Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& reference, const CompletedSteps& completed,
                               double spread,
                               const std::function<Try<RepeatedSteps>(const std::filesystem::path&)>& repeat);
 

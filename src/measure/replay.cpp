@@ -78,8 +78,8 @@ Try<void> Replay::judge(Session& session, const proof::TrainReference& reference
   const auto repeat = [&](const std::filesystem::path& state) {
     return steps_from(session, state, drawn_->before.step, drawn_->indices);
   };
-  const MadeSteps made{.before = &drawn_->before, .after = &*after, .losses = drawn_->losses};
-  auto verdict = STRATA_TRY(judge_steps(session, reference, made, spread, repeat));
+  const CompletedSteps completed{.before = &drawn_->before, .after = &*after, .losses = drawn_->losses};
+  auto verdict = STRATA_TRY(judge_steps(session, reference, completed, spread, repeat));
   if (!verdict) {
     ++evidence.rough_replays;
     return {};

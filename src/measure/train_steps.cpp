@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
-#include <deque>
 
 #include "proof/train_checks.hpp"
-#include "stats/schedule.hpp"
 
 namespace strata::measure {
 

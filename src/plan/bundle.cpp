@@ -159,15 +159,11 @@ std::string key_with(const std::string& key, const nlohmann::json& info, bool by
   return by_state ? sha256_hex(key + info.value("state", "")).substr(0, 24) : key;
 }
 
-// --fresh captures a case once in a process, however often it is asked for.
-bool first_time(const fs::path& out) {
-  static std::set<fs::path> captured;
-  return captured.insert(out).second;
-}
+std::set<fs::path> g_captured_afresh;
 
 Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& out, const Installation& place,
                                     const Environment& environment, const Wishes& wishes, bool& cached) {
-  const bool fresh = wishes.fresh && first_time(out);
+  const bool fresh = wishes.fresh && g_captured_afresh.insert(out).second;
   const auto match = fresh ? Cached{} : find_cached(candidates(out, is_users(spec)), spec, wishes);
   cached = !match.folder.empty();
   if (cached) {
@@ -189,6 +185,10 @@ Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& 
 }
 
 }  // namespace
+
+void forget_fresh_captures() {
+  g_captured_afresh.clear();
+}
 
 bool is_users(const nlohmann::json& spec) {
   const auto model = spec.value("model", "");

@@ -30,7 +30,7 @@ struct Bundle {
 struct Wishes {
   std::function<void(const std::string&)> progress;  // what the capture is doing
   std::function<void(const std::string&)> note;      // why a cached one was not taken: a sentence that stays
-  bool fresh = false;                                // capture anew, once a process
+  bool fresh = false;                                // capture anew, once a request
   std::optional<double> timeout_s;                   // of the capture; an hour if not given
   const Bundle* strict =
       nullptr;  // the bundle of the same case in fp32, whose files a case in another precision shares
@@ -57,5 +57,9 @@ Result<nlohmann::json> read_captured(const std::filesystem::path& folder);
 bool is_users(const nlohmann::json& spec);
 // The folder of a user's network, from which paths are written.
 std::filesystem::path folder_of(const nlohmann::json& spec);
+
+// Wishes.fresh captures a case once, however often it is asked for: until this is called, by what answers several
+// requests.
+void forget_fresh_captures();
 
 }  // namespace strata::plan

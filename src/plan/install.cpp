@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/install.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,15 +25,21 @@ int run_step(std::vector<std::string> words) {
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);  // ours may be a client's
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   pid_t child = 0;
   const int refused = posix_spawnp(&child, argv.front(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (refused != 0) return 127;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-    if (interrupted()) kill(child, SIGTERM);  // it tidies up and ends
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  bool told_to_end = false;
+  for (int status = 0;;) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended < 0 && errno != EINTR) return 127;
+    if (interrupted() && !told_to_end) told_to_end = kill(child, SIGTERM) == 0;  // it tidies up and ends
+    pollfd interrupt{told_to_end ? -1 : interrupt_descriptor(), POLLIN, 0};
+    poll(&interrupt, 1, 100);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "plan/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +22,8 @@ namespace strata::plan {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kRing = 4;            // inputs that a worker holds at once (docs/method.md)
+constexpr int kRing = 4;  // inputs that a worker holds at once (docs/method.md)
+constexpr int kThreadsOfAProcessor = 4;
 constexpr double kLeastCase_s = 5;  // that a case takes, whatever it is
 
 tl::unexpected<Error> usage(std::string what, std::string hint = {}) {
@@ -67,6 +69,14 @@ Result<std::string> model_of(const std::string& model) {
   auto path = existing("model", model.substr(0, colon), false);
   if (!path) return path;
   return *path + model.substr(colon);
+}
+
+// Several names, none twice.
+Result<void> check_once(const std::string& option, std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return {};
+  return usage(fmt::format("{} {}: {} is given twice", option, fmt::join(names, ","), *twice), "name each once");
 }
 
 // Values of inputs come from one place.
@@ -123,13 +133,15 @@ Result<void> check(const Options& options) {
   if (options.weight_sets < 2 || options.weight_sets > most_weight_sets)
     return usage(fmt::format("--weight-sets {}: allowed: 2 to {}", options.weight_sets, most_weight_sets));
   for (const int threads : options.thread_counts)
-    if (threads < 1 || threads > 4096) return usage(fmt::format("--threads {}: allowed: 1 to 4096", threads));
+    STRATA_TRY(check_threads(fmt::format("--threads {}", threads), threads));
+  STRATA_TRY(check_once("--levels", options.levels));
   for (const int batch : options.batches)
     if (batch < 1 || batch > largest_batch)
       return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, largest_batch));
   if (options.memory_limit_gib && *options.memory_limit_gib <= 0)
     return usage("--memory-limit: allowed: more than 0 GiB");
-  if (options.timeout_s && *options.timeout_s <= 0) return usage("--timeout: allowed: more than 0 seconds");
+  if (options.timeout_s && !(*options.timeout_s > 0 && *options.timeout_s <= longest_s))
+    return usage("--timeout: allowed: more than 0 seconds, at most 1000 days");
   return {};
 }
 
@@ -190,6 +202,14 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
 }
 
 }  // namespace
+
+Result<void> check_threads(const std::string& what, std::int64_t threads) {
+  if (threads == 1) return {};  // and nothing of the machine is read
+  const int processors = std::max(1, probe::cpu().logical), most = kThreadsOfAProcessor * processors;
+  if (threads >= 1 && threads <= most) return {};
+  return usage(fmt::format("{}: allowed: 1 to {} ({} for each of the {} processor{} that this process may use)", what,
+                           most, kThreadsOfAProcessor, processors, processors == 1 ? "" : "s"));
+}
 
 Result<std::vector<std::string>> modes_of(const Options& options) {
   auto modes = list_of("--mode", options.mode, {"infer", "train"});

@@ -50,6 +50,11 @@ struct Options {
 
 constexpr int most_restarts = 100, most_weight_sets = 200, largest_batch = 1 << 20, most_cases = 10'000;
 
+constexpr double longest_s = 1000.0 * 86400;  // that anything may be told to take
+
+// Error (usage): not 1 to 4 for each processor of this machine. `what`: how it was asked for.
+Result<void> check_threads(const std::string& what, std::int64_t threads);
+
 // quick, standard and thorough, with what each stands for.
 const std::vector<Effort>& presets();
 

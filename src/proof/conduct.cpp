@@ -14,6 +14,7 @@ namespace {
 // others, as long as it takes to fetch that input, and a switch.
 constexpr double kBeyondShare = 0.5, kBeyondNs = 50e3, kMovedBytesPerNs = 1;
 constexpr std::size_t kFewestCompared = 20;
+constexpr std::size_t kSampledOfBlock = 8;  // of its iterations on known inputs, as many as say what is usual
 // Which iteration is exchanged, or shown what nobody saw, is drawn: on a machine that others use any may be held up,
 // and what an honest level's would show by chance more often than this says nothing.
 constexpr double kChance = 1e-5;
@@ -34,13 +35,14 @@ void Conduct::add_block(std::span<const std::int64_t> wall_ns, int at, double mo
   if (at < 0 || static_cast<std::size_t>(at) >= wall_ns.size()) return;
   std::vector<double> others(wall_ns.begin(), wall_ns.end());
   const double marked = others[static_cast<std::size_t>(at)];
-  const double usual = stats::lower_median(others);
+  const double usual = stats::lower_quartile(others);
   others.erase(others.begin() + at);
   if (unseen) {
     unseen_ns_.push_back(marked);
     unseen_moved_ = std::max(unseen_moved_, moved_bytes);
   }
-  known_ns_.insert(known_ns_.end(), others.begin(), others.end());
+  const auto sampled = std::min(others.size(), kSampledOfBlock);
+  for (std::size_t i = 0; i < sampled; ++i) known_ns_.push_back(others[i * others.size() / sampled]);
   if (others.empty() && !unseen) known_ns_.push_back(marked);
   if (others.empty()) return;
   others_ns_.push_back(stats::median(others));

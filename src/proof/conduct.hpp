@@ -60,7 +60,7 @@ class Conduct {
   // Blocks whose exchanged iteration was slow beside the others; how many are expected, had another been drawn.
   int slow_exchanged_ = 0;
   double slow_expected_ = 0;
-  std::vector<double> unseen_ns_, known_ns_;  // of iterations on new inputs; all others
+  std::vector<double> unseen_ns_, known_ns_;  // of iterations on new inputs; of some of the others
   double retained_ = 0, iterations_ = 0;
   double unseen_moved_ = 0;              // bytes before one of them, at most
   std::optional<double> least_late_ns_;  // of reading a state, above what is allowed

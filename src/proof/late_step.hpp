@@ -22,13 +22,13 @@ constexpr double rough_share = 1e-2;  // above it several steps are not judged
 
 // `eager`: from the level's state. `moved`: eager again, with every weight before it moved by a unit in the last place,
 // which shows how far rounding carries here. Of every weight, momentum buffer, statistic and count the change over the
-// steps is compared: || dl - de || <= c max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8
-// 2^-24
-// || w ||, with c = 16 for one step and 64 for several, E0 the envelope of its gradient or statistic on the timed
-// weights and R the root mean square of all changes of its kind; each loss likewise, with 1e-6 of it for rounding. Adam
-// divides by the root of its mean of squares, which blows up the rounding of gradients that are nearly zero: of it the
-// two buffers are compared with eager's so (that of squares within 4 times as much), and parameters must have moved by
-// these as the step after `done` others moves them, so that of Adam there is one step alone.
+// steps is compared:
+//   || dl - de || <= c max(|| dm - de ||, E0 (|| de || + 0.01 R sqrt(n))) + 4 spread || de || + 8 u || w ||, u = 2^-24,
+// with c = 16 for one step and 64 for several, E0 the envelope of its gradient or statistic on the timed weights and R
+// the root mean square of all changes of its kind; each loss likewise, with 1e-6 of it for rounding. Adam divides by
+// the root of its mean of squares, which blows up the rounding of gradients that are nearly zero: of it the two buffers
+// are compared with eager's so (that of squares within 4 times as much), and parameters must have moved by these as the
+// step after `done` others moves them, so that of Adam there is one step alone.
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
                               const LateStep& moved, double spread, std::int64_t done);
 

@@ -36,6 +36,15 @@ Kinds kinds_of(const std::vector<Timed>& turns) {
   return kinds;
 }
 
+// Half of the turns have fewer steps; where more than half have as few as the fewest, these.
+int median_iterations(const std::vector<Timed>& turns) {
+  std::vector<int> all;
+  for (const auto& turn : turns) all.push_back(turn.iterations);
+  std::ranges::sort(all);
+  const int middle = all[all.size() / 2];
+  return middle > all.front() ? middle : *std::ranges::upper_bound(all, middle);
+}
+
 // On a machine that others use a turn that did not wait itself is slow all the same: the share of all turns counts.
 Timed as_busy_as_all(Timed turn, const std::vector<Timed>& turns) {
   double queued = 0, elapsed = 0;
@@ -71,12 +80,10 @@ std::string TurnClock::complaint() const {
   const auto all = evidence();
   auto why = all.complaint();
   if (why.empty()) return why;
-  int longest = 0;
-  for (const auto& turn : turns_) longest = std::max(longest, turn.iterations);
+  const int middle = median_iterations(turns_);
   std::vector<double> few, many;  // untold, above what is allowed
   for (const auto& turn : turns_)
-    (turn.iterations * kTimesLonger <= longest ? few : many)
-        .push_back(turn.unreported_ns() - all.allowed_ns() * turn.iterations);
+    (turn.iterations < middle ? few : many).push_back(turn.unreported_ns() - all.allowed_ns() * turn.iterations);
   return stats::rank_sum_chance(many, few) <= kChance ? why : "";
 }
 

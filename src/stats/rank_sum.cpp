@@ -10,7 +10,7 @@
 namespace strata::stats {
 namespace {
 
-constexpr std::size_t kMostExact = 4000;  // pairs
+constexpr std::size_t kMostExact = 4000, kMostUpper = 100;  // pairs; values above, which the work grows with
 
 // The chance of each number of pairs, of m values and n. The largest of all is one of the m in m of m + n cases, and is
 // then above all n others (Mann and Whitney's recurrence).
@@ -34,7 +34,7 @@ double rank_sum_chance(std::span<const double> upper, std::span<const double> lo
   for (const double value : upper)
     above += static_cast<std::size_t>(std::ranges::count_if(lower, [&](double other) { return value > other; }));
   const auto m = upper.size(), n = lower.size();
-  if (m * n <= kMostExact) {
+  if (m * n <= kMostExact && m <= kMostUpper) {
     const auto chance = chances(m, n);
     return std::accumulate(chance.begin() + static_cast<std::ptrdiff_t>(above), chance.end(), 0.0);
   }

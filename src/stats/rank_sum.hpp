@@ -8,8 +8,8 @@
 namespace strata::stats {
 
 // The chance that so many pairs have the value of `upper` above that of `lower`, or more, where both are drawn from one
-// distribution. Exact up to 4000 pairs, else by the normal approximation with a correction for continuity. Ties count
-// as not above. 1 if either is empty.
+// distribution. Exact up to 4000 pairs and 100 upper values, else by the normal approximation with a correction for
+// continuity. Ties count as not above. 1 if either is empty.
 double rank_sum_chance(std::span<const double> upper, std::span<const double> lower);
 
 }  // namespace strata::stats

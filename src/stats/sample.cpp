@@ -82,10 +82,10 @@ double median(std::span<const double> sample) {
   return quantile(sample, 0.5);
 }
 
-double lower_median(std::span<const double> sample) {
+double lower_quartile(std::span<const double> sample) {
   if (sample.empty()) return nan;
   std::vector<double> sorted(sample.begin(), sample.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 4);
   std::ranges::nth_element(sorted, middle);
   return *middle;
 }

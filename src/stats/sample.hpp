@@ -16,8 +16,8 @@ inline constexpr double z95_one_sided = 1.6448536269514722;
 // sample.
 double quantile(std::span<const double> sample, double q);
 double median(std::span<const double> sample);
-// The lower of the two in the middle of an even number. NaN for an empty sample.
-double lower_median(std::span<const double> sample);
+// The value that a quarter of the others lie below, one of the sample. NaN for an empty sample.
+double lower_quartile(std::span<const double> sample);
 
 // 1.4826 times the median absolute deviation: the standard deviation, if the sample is normal. NaN for an empty sample.
 double robust_sd(std::span<const double> sample);

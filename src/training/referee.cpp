@@ -11,6 +11,7 @@ namespace strata::training {
 namespace fs = std::filesystem;
 using measure::TrainState;
 using proof::OutputVerdict;
+
 Try<void> Referee::start(const measure::SplitFiles& files, const std::vector<int>& cpus) {
   session_ = STRATA_TRY(measure::Session::open(job_, cpus));
   STRATA_TRY(session_->load("timed"));
@@ -32,9 +33,9 @@ Try<Judgement> Referee::check_window(const DoneWindow& done, const fs::path& ord
   const auto repeat = [&](const fs::path& state) {
     return steps_from(state, done.before->step, order, done.first, count);
   };
-  measure::MadeSteps made{.before = done.before.get(), .after = &done.after->tensors, .losses = {}};
-  for (std::size_t i = 0; i < done.losses.size(); ++i) made.losses.push_back({i, done.losses[i]});
-  auto verdict = STRATA_TRY(measure::judge_steps(*session_, reference_, made, spread, repeat));
+  measure::CompletedSteps completed{.before = done.before.get(), .after = &done.after->tensors, .losses = {}};
+  for (std::size_t i = 0; i < done.losses.size(); ++i) completed.losses.push_back({i, done.losses[i]});
+  auto verdict = STRATA_TRY(measure::judge_steps(*session_, reference_, completed, spread, repeat));
   const bool rough = !verdict;
   return Judgement{.verdict = std::move(verdict), .rough = rough};
 }

@@ -103,10 +103,12 @@ def test_what_cannot_be_answered_is_an_error_and_the_next_request_runs(engine):
     send(engine, id=2, request=asked(device="gpu"))
     send(engine, id=3, request=asked(threads=[0]))
     send(engine, id=4, request=asked(levels=["slow", "fats"]))
+    send(engine, id=6, request=asked(python=sys.executable))
     send(engine, id=5, request=asked())
     assert "no model is called" in answer_to(engine, 1)[1]["error"]["what"]
     for request_id in (2, 3, 4):
         assert answer_to(engine, request_id)[1]["error"]["exit_code"] == 2
+    assert "another interpreter" in answer_to(engine, 6)[1]["error"]["what"]
     assert answer_to(engine, 5)[1]["exit_code"] == 0
 
 

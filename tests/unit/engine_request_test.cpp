@@ -55,7 +55,7 @@ TEST(Request, is_read_back_by_the_options_of_its_verb_from_the_words_that_it_is_
   const auto asked = Json::parse(R"({"verb": "sweep", "version": 1, "model": "a b.py:build", "batch": [1, 8],
     "threads": [1], "size": "32,64", "input": ["x=float32:1x3", "y=int64:1x2:0..9"], "levels": ["eager", "compile@freezing"],
     "mode": "infer,train", "optimiser": "adam:lr=0.001", "precision": "fp32,amp-bf16", "seed": 3, "deep": true,
-    "restarts": 2, "budget_s": 90.5, "ci_width": 0.01, "order_seed": 7, "timeout_s": 60, "memory_limit_gib": 2.5,
+    "restarts": 2, "budget_s": 90.5, "ci_width": 0.00005, "order_seed": 7, "timeout_s": 60, "memory_limit_gib": 2.5,
     "environments": [{"name": "old", "python": "/usr/bin/python3"}], "name": "a name", "point_time_s": 4, "retry": true,
     "find_batch": "p99=20ms", "weight_sets": 3, "clients": "1,2", "reference": "eager"})");
   const auto request = read_request(asked);
@@ -83,9 +83,10 @@ TEST(Request, that_is_none_is_refused_with_what_is_allowed_and_the_nearest_name)
             "did you mean \"levels\"?");
   EXPECT_THAT(error(R"({"verb": "compare", "version": 1, "model": "m", "find_batch": "throughput"})").what,
               HasSubstr("find_batch"));
-  for (const char* wrong : {R"("batch": 8)", R"("batch": [0])", R"("batch": ["8"])", R"("batch": [1e99])",
-                            R"("budget_s": -1)", R"("budget_s": "2m")", R"("deep": 1)", R"("name": "")",
-                            R"("restarts": null)", R"("seed": -1)", R"("environments": [{"name": "a"}])"}) {
+  for (const char* wrong :
+       {R"("batch": 8)", R"("batch": [0])", R"("batch": ["8"])", R"("batch": [1e99])", R"("budget_s": -1)",
+        R"("timeout_s": 1e300)", R"("name": "--deep")", R"("budget_s": "2m")", R"("deep": 1)", R"("name": "")",
+        R"("restarts": null)", R"("seed": -1)", R"("environments": [{"name": "a"}])"}) {
     const auto refused = error(fmt::format(R"({{"verb": "compare", "version": 1, "model": "m", {}}})", wrong).c_str());
     EXPECT_THAT(refused.what, HasSubstr("; allowed: ")) << wrong;
     EXPECT_EQ(refused.exit, Exit::usage) << wrong;

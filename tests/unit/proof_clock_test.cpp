@@ -222,6 +222,14 @@ TEST(TurnClock, accuses_no_honest_level_of_whatever_step_overhead_or_load) {
         }
 }
 
+TEST(TurnClock, accuses_by_looks_of_two_lengths_where_a_training_had_few_turns) {
+  TurnClock clock;
+  for (int i = 0; i < 2; ++i) clock.add({2000, 0.5 * 2000 * 1e6, 2000 * 1e6 + 3e6});
+  for (int i = 0; i < 12; ++i)
+    for (const int steps : {10, 30}) clock.add({steps, 0.5 * steps * 1e6, steps * 1e6 + 3e6});
+  EXPECT_NE(clock.complaint(), "");
+}
+
 TEST(TurnClock, says_nothing_by_turns_of_one_length_or_by_few) {
   EXPECT_FALSE(turns_seen({.rate = 0.1, .one_length = true}).enough());
   EXPECT_EQ(turns_seen({.rate = 0.1, .one_length = true}).complaint(), "");

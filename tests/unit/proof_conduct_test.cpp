@@ -42,6 +42,18 @@ TEST(ConductWhileTimed, an_exchanged_input_that_finds_cold_caches_accuses_nobody
   EXPECT_EQ(blocks_of(40, 40'000, 2'000).complaint(), "") << "a switch costs more than the iteration";
 }
 
+TEST(ConductWhileTimed, a_level_that_works_where_inputs_are_exchanged_and_in_half_of_the_others_is_seen) {
+  for (const int iterations : {3, 5, 8}) {
+    Conduct conduct;
+    for (int block = 0; block < 60; ++block) {
+      std::vector<std::int64_t> walls(static_cast<std::size_t>(iterations), 10'000);
+      for (int i = 0; i < iterations / 2; ++i) walls[static_cast<std::size_t>((block + i) % iterations)] = 3 * ms;
+      conduct.add_block(walls, block % iterations, 0);
+    }
+    EXPECT_NE(conduct.complaint(), "") << iterations;
+  }
+}
+
 TEST(ConductWhileTimed, iterations_that_others_hold_up_at_random_accuse_nobody) {
   stats::Random random(3);
   const auto held_up = [&] { return 800'000 + (random.below(3) == 0 ? 3 * ms : 0); };

@@ -126,10 +126,10 @@ TEST(BinomialChance, is_scipys) {
   EXPECT_EQ(binomial_chance(6, 5, 0.1), 0);
 }
 
-TEST(LowerMedian, is_the_lower_of_two) {
-  EXPECT_EQ(lower_median(std::vector<double>{9, 1}), 1);
-  EXPECT_EQ(lower_median(std::vector<double>{9, 1, 5}), 5);
-  EXPECT_TRUE(std::isnan(lower_median({})));
+TEST(LowerQuartile, is_a_value_of_the_sample_with_a_quarter_below) {
+  EXPECT_EQ(lower_quartile(std::vector<double>{9, 1, 5}), 1);
+  EXPECT_EQ(lower_quartile(std::vector<double>{9, 1, 5, 7, 3}), 3);
+  EXPECT_TRUE(std::isnan(lower_quartile({})));
 }
 
 }  // namespace
