@@ -155,10 +155,7 @@ Result<void> read_texts(CompareArguments& a) {
     o.thread_counts = STRATA_TRY(plan::whole_numbers("--threads", a.threads, 1, std::numeric_limits<int>::max()));
   }
   o.levels = split(a.levels, ',');
-  if (!a.environments.empty() && !a.python.empty())
-    return fail("--env and --python exclude each other: --python PATH is the short form for one environment",
-                fmt::format("name that one too: --env NAME={}", a.python), Exit::usage);
-  o.environments = STRATA_TRY(plan::parse_environments(a.environments));
+  o.environments = STRATA_TRY(read_environments(a.python, a.environments));
   if (!a.budget.empty()) o.budget_s = seconds_of(a.budget);
   if (!a.point_time.empty()) a.point_time_s = seconds_of(a.point_time);
   if (!a.timeout.empty()) o.timeout_s = seconds_of(a.timeout);
@@ -176,6 +173,14 @@ void add_environments(CLI::App& verb, std::string& python, std::vector<std::stri
                   "that need PyTorch take part once in each, the network is captured in the first")
       ->type_name("NAME=PATH")
       ->allow_extra_args(false);
+}
+
+Result<std::vector<plan::NamedPython>> read_environments(const std::string& python,
+                                                         const std::vector<std::string>& environments) {
+  if (!environments.empty() && !python.empty())
+    return fail("--env and --python exclude each other: --python PATH is the short form for one environment",
+                fmt::format("name that one too: --env NAME={}", python), Exit::usage);
+  return plan::parse_environments(environments);
 }
 
 void add_compare_options(CLI::App& verb, CompareArguments& a) {

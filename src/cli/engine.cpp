@@ -147,10 +147,7 @@ int serve(const EngineArguments& a) {
 }
 
 Result<int> start(EngineArguments& a) {
-  if (!a.environments.empty() && !a.python.empty())
-    return fail("--env and --python exclude each other: --python PATH is the short form for one environment",
-                "name that one too: --env NAME=PATH", Exit::usage);
-  a.named = STRATA_TRY(plan::parse_environments(a.environments));
+  a.named = STRATA_TRY(read_environments(a.python, a.environments));
   return serve(a);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "plan/named_environments.hpp"
 
 namespace strata::cli {
 
@@ -62,6 +63,9 @@ CLI::Option* add_skip_bad(CLI::App& verb, bool& skip);
 
 // --python PATH and --env NAME=PATH (compare_options.cpp).
 void add_environments(CLI::App& verb, std::string& python, std::vector<std::string>& environments);
+// What --env named. Error: one is not of its form, or there is a --python, too.
+Result<std::vector<plan::NamedPython>> read_environments(const std::string& python,
+                                                         const std::vector<std::string>& environments);
 
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
 // given.

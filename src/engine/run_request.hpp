@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "engine/stored_run.hpp"
-#include "plan/grid.hpp"
 
 namespace strata::engine {
 
