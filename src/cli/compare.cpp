@@ -42,7 +42,7 @@ Result<int> run_as(CompareArguments& a, const engine::RunKind& kind, const Show&
   STRATA_TRY(read_texts(a));
   STRATA_TRY(format_option(a.format));
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
-  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  const auto path = store::Store::path_of(a.store);
   ProgressLine line(a.quiet);
   auto ready = engine::prepare_run(a, a, path, kind, line);
   if (interrupted()) return interrupt_exit_code();

@@ -22,12 +22,17 @@ struct ClusterArguments {
   bool splits() const { return !shard.empty() || !on.empty(); }
 };
 
-// The request and its run, with what is typed as text and read later (read_texts), and what becomes of the result.
-struct CompareArguments : engine::SweepRequest, engine::RunContext {
-  std::string batch, threads, levels, budget, point_time, ci_width, timeout, store, format = "text", output;
+// A run, and what becomes of its result.
+struct RunArguments : engine::RunContext {
+  std::string store, format = "text", output;
+  ClusterArguments cluster;  // of a sweep or a training
+  bool quiet = false;        // nothing of the result on standard output
+};
+
+// The request and its run, with what is typed as text and read later (read_texts).
+struct CompareArguments : engine::SweepRequest, RunArguments {
+  std::string batch, threads, levels, budget, point_time, ci_width, timeout;
   std::vector<std::string> environments;  // of --env
-  ClusterArguments cluster;               // of a sweep or a training
-  bool quiet = false;                     // nothing of the result on standard output
   bool whole_budget = false;              // of a sweep: --budget is that of all cases together
 };
 

@@ -30,8 +30,7 @@ Result<nlohmann::json> difference_of(const DiffArguments& a) {
   if (!threshold)
     return fail(fmt::format("--fail-above {}: allowed: a share as 5%", a.fail_above), "./strata diff --help",
                 Exit::usage);
-  const auto store =
-      STRATA_TRY(store::Store::open_existing(a.store.empty() ? store::Store::default_path() : fs::path(a.store)));
+  const auto store = STRATA_TRY(store::Store::open_existing(store::Store::path_of(a.store)));
   const auto before = STRATA_TRY(store.load_run(a.before));
   const auto after = STRATA_TRY(store.load_run(a.after));
   if (before.run_id == after.run_id)

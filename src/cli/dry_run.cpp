@@ -92,7 +92,7 @@ void print(const engine::CasePlan& plan, bool of_sweep, report::Format format) {
 }  // namespace
 
 engine::CasePlan plan_of(const engine::Prepared& ready, const CompareArguments& a, engine::EventSink* events) {
-  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  const auto path = store::Store::path_of(a.store);
   return a.whole_budget ? engine::plan_sweep(ready, a, path, events) : engine::plan_comparison(ready, path);
 }
 

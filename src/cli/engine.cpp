@@ -73,7 +73,7 @@ struct EngineArguments {
   std::vector<std::string> environments;  // as typed
   std::vector<plan::NamedPython> named;   // as read
 
-  fs::path store_path() const { return store.empty() ? store::Store::default_path() : fs::path(store); }
+  fs::path store_path() const { return store::Store::path_of(store); }
 };
 
 // What levels need was built for the interpreters that the engine was started with: programs of another one would

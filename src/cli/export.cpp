@@ -181,8 +181,7 @@ int export_level(const ExportArguments& a) {
   if (!job) return ended_by(job.error());
   const auto recipe = exporting::read_recipe(*job, ready->place);
   if (!recipe) return ended_by(recipe.error());
-  const auto evidence =
-      exporting::find_evidence(a.store.empty() ? store::Store::default_path() : fs::path(a.store), *job);
+  const auto evidence = exporting::find_evidence(store::Store::path_of(a.store), *job);
   // eager cannot run an ONNX file, and a level that is named and cannot run ends with exit code 3
   const bool python = bundle->info.at("model").value("kind", "") != "onnx";
   const auto proving = fmt::format("./strata compare {} --levels {}{}", plan::case_words(ready->spec),

@@ -32,7 +32,7 @@ constexpr double kWeightsKept = 6;  // times a network's weights: last, best, an
 std::map<std::string, store::StepTime> stored_steps(const TrainArguments& a, const engine::Prepared& ready,
                                                     const Foretold& about) {
   std::map<std::string, store::StepTime> newest;
-  const auto path = a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store);
+  const auto path = store::Store::path_of(a.store);
   if (!there_is(path)) return newest;
   const auto store = store::Store::open_existing(path);
   if (!store) return newest;  // a training says what is wrong with it
@@ -78,7 +78,7 @@ Counts counts_of(const TrainArguments& a, const fs::path& cache) {
   options.cache_dir = cache;
   options.make = false;
   options.partial = a.partial;
-  options.skip_bad = a.common.skip_bad;
+  options.skip_bad = a.skip_bad;
   if (const auto opened = data::open_dataset(a.dataset, options))
     return {.train = static_cast<std::int64_t>(opened->set.train.count),
             .test = static_cast<std::int64_t>(opened->set.test.count),
@@ -221,7 +221,7 @@ Json json_of(const TrainingForecast& f) {
 }
 
 int print_forecast(const TrainingForecast& f, const TrainArguments& a) {
-  const auto format = report::format_from(a.common.format).value_or(report::Format::text);
+  const auto format = report::format_from(a.format).value_or(report::Format::text);
   if (format == report::Format::json) {
     answer_json(json_of(f), 1);
     return 0;

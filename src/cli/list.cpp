@@ -246,7 +246,7 @@ std::string fitted_runs(report::Cells header, const Rows& rows, std::size_t widt
 }
 
 int runs(const ListArguments& a) {
-  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  const auto path = store::Store::path_of(a.store);
   const report::Cells header{"run", "name", "started", "state", "verdict", "cases", "command"};
   if (a.store.empty() && !there_is(path)) return no_runs(header, a.format);
   auto store = store::Store::open_existing(path);

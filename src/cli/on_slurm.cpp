@@ -49,14 +49,14 @@ bool is_name_of_shell(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return fits(c) || (c >= '0' && c <= '9'); });
 }
 
-Result<fs::path> make_folder(const CompareArguments& a, const Whole& whole) {
+Result<fs::path> make_folder(const engine::CompareRequest& request, const RunArguments& a, const Whole& whole) {
   std::error_code ec;
   fs::path path = a.cluster.folder;
   if (path.empty()) {
     if (cluster::default_folders().empty())
       return fail("there is no place for the folder that tasks share: HOME is not set",
                   "name one that all nodes see: --folder DIR", Exit::environment);
-    path = cluster::default_folders() / fmt::format("{}-{}", whole.verb, whole.id(a.options.order_seed, 0));
+    path = cluster::default_folders() / fmt::format("{}-{}", whole.verb, whole.id(request.options.order_seed, 0));
   }
   path = fs::absolute(path, ec).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
@@ -76,13 +76,14 @@ std::int64_t draw_seed() {
   return static_cast<std::int64_t>(std::random_device{}());
 }
 
-std::string command_that_sends(const CompareArguments& a, const fs::path& folder) {
+std::string command_that_sends(const RunArguments& a, const fs::path& folder) {
   auto command = "./strata " + quoted_words(a.words, escape::shell_word);
   return plan::with_option(command, "--folder", folder.string());
 }
 
 // A folder in which nothing was sent yet. The seed becomes one of all shards.
-Result<SharedFolder> begin_folder(CompareArguments& a, const Whole& whole, const fs::path& path) {
+Result<SharedFolder> begin_folder(engine::CompareRequest& request, const RunArguments& a, const Whole& whole,
+                                  const fs::path& path) {
   int nodes = a.cluster.nodes;
   if (nodes == 0) {
     nodes = STRATA_TRY(cluster::count_nodes(a.cluster.partition));
@@ -93,19 +94,20 @@ Result<SharedFolder> begin_folder(CompareArguments& a, const Whole& whole, const
   folder.shards = static_cast<int>(std::min<std::size_t>(
       {static_cast<std::size_t>(nodes), whole.parts, static_cast<std::size_t>(cluster::most_shards)}));
   folder.parts = static_cast<std::int64_t>(whole.parts);
-  if (!a.options.order_seed) a.options.order_seed = draw_seed();
-  folder.order_seed = *a.options.order_seed;
-  folder.id = whole.id(a.options.order_seed, folder.shards);
+  if (!request.options.order_seed) request.options.order_seed = draw_seed();
+  folder.order_seed = *request.options.order_seed;
+  folder.id = whole.id(request.options.order_seed, folder.shards);
   folder.command = command_that_sends(a, path);
   return folder;
 }
 
 // One in which something was sent: it must be this.
-Result<SharedFolder> known_folder(CompareArguments& a, const Whole& whole, const fs::path& path) {
+Result<SharedFolder> known_folder(engine::CompareRequest& request, const RunArguments& a, const Whole& whole,
+                                  const fs::path& path) {
   auto folder = cluster::read_shared_folder(path);
   if (!folder) return folder;
-  if (!a.options.order_seed) a.options.order_seed = folder->order_seed;
-  if (folder->verb != whole.verb || folder->id != whole.id(a.options.order_seed, folder->shards))
+  if (!request.options.order_seed) request.options.order_seed = folder->order_seed;
+  if (folder->verb != whole.verb || folder->id != whole.id(request.options.order_seed, folder->shards))
     return fail(fmt::format("{} is the folder of another {}: {}", path.string(), folder->verb, folder->command),
                 "name another --folder", Exit::usage);
   const auto nodes = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(a.cluster.nodes), whole.parts));
@@ -130,7 +132,7 @@ std::string exports() {
   return text;
 }
 
-Result<void> write_script(const CompareArguments& a, const SharedFolder& folder) {
+Result<void> write_script(const RunArguments& a, const SharedFolder& folder) {
   std::error_code ec;
   const auto program = fs::read_symlink("/proc/self/exe", ec);
   if (ec) return fail("what program this is cannot be read: /proc/self/exe: " + ec.message());
@@ -192,7 +194,7 @@ std::string shards_in_words(const SharedFolder& folder, const std::vector<int>& 
                      folder.parts, folder.parts_name());
 }
 
-Result<void> send_array(const CompareArguments& a, SharedFolder& folder, const std::vector<int>& shards) {
+Result<void> send_array(const RunArguments& a, SharedFolder& folder, const std::vector<int>& shards) {
   const auto words = STRATA_TRY(words_for_sbatch(a.cluster, folder, shards));
   STRATA_TRY(write_script(a, folder));
   std::error_code ignored;
@@ -223,10 +225,9 @@ Result<std::vector<int>> missing_of(const SharedFolder& folder) {
 }
 
 // Typing errors are found here and not on a node.
-Result<void> check_levels(const CompareArguments& a) {
+Result<void> check_levels(const engine::CompareRequest& request) {
   const auto discovered = level::discover(level::search_path(installation().root));
-  const auto names = a.options.levels.empty() ? split(a.levels, ',') : a.options.levels;
-  STRATA_TRY(plan::choose_levels(discovered, names, a.options.device));
+  STRATA_TRY(plan::choose_levels(discovered, request.options.levels, request.options.device));
   return {};
 }
 
@@ -247,14 +248,14 @@ std::vector<std::string> words_of_task(const std::vector<std::string>& words) {
   return own;
 }
 
-Result<int> send_to_slurm(CompareArguments& a, const Whole& whole) {
+Result<int> send_to_slurm(engine::CompareRequest& request, const RunArguments& a, const Whole& whole) {
   if (whole.parts < 1) return fail(fmt::format("there are no {} to split", whole.parts_name()), "", Exit::usage);
-  STRATA_TRY(check_levels(a));
-  const auto path = STRATA_TRY(make_folder(a, whole));
+  STRATA_TRY(check_levels(request));
+  const auto path = STRATA_TRY(make_folder(request, a, whole));
   std::optional<FileLock> lock;  // two that send at once would send twice
   if (!a.dry_run) lock.emplace(path / "lock");
   const bool known = cluster::is_shared_folder(path);
-  auto folder = STRATA_TRY(known ? known_folder(a, whole, path) : begin_folder(a, whole, path));
+  auto folder = STRATA_TRY(known ? known_folder(request, a, whole, path) : begin_folder(request, a, whole, path));
   std::vector<int> shards(static_cast<std::size_t>(folder.shards));
   std::iota(shards.begin(), shards.end(), 1);
   if (known) {

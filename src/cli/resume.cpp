@@ -54,9 +54,9 @@ Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
 }
 
 // Set-up has to know the environments before this program starts.
-Result<void> check_environments(const std::string& run_id, const CompareArguments& began,
+Result<void> check_environments(const std::string& run_id, const std::vector<std::string>& began,
                                 const std::vector<plan::NamedPython>& now) {
-  const auto before = STRATA_TRY(plan::parse_environments(began.environments));
+  const auto before = STRATA_TRY(plan::parse_environments(began));
   if (before == now) return {};
   return fail(before.empty() ? fmt::format("run {} began without --env", run_id)
                              : fmt::format("run {} began with{}", run_id, plan::environment_words(before)),
@@ -64,7 +64,7 @@ Result<void> check_environments(const std::string& run_id, const CompareArgument
 }
 
 int resume(const ResumeArguments& a) {
-  const auto path = fs::absolute(a.store.empty() ? store::Store::default_path() : fs::path(a.store));
+  const auto path = fs::absolute(store::Store::path_of(a.store));
   auto run = find(a, path);
   if (!run) return print_error(run.error());
   const auto folder = report::text(run->settings, "folder");
@@ -84,13 +84,14 @@ int resume(const ResumeArguments& a) {
     const auto verb = VerbWords::of(words.front());
     if (!verb) return print_error({fmt::format("run {} cannot be continued", run->run_id), "", Exit::usage});
     verb->read(words);
-    auto& arguments = verb->common();
-    if (auto same = check_environments(run->run_id, arguments, *environments); !same) return print_error(same.error());
-    if (arguments.python != a.python)  // which set-up has to know before this program starts
-      return print_error({fmt::format("run {} began with {}", run->run_id,
-                                      arguments.python.empty() ? "strata's own Python" : arguments.python),
-                          arguments.python.empty() ? "leave --python out" : "add --python " + arguments.python,
-                          Exit::usage});
+    auto& arguments = verb->run_arguments();
+    const auto& python = verb->request().python;
+    if (auto same = check_environments(run->run_id, verb->comparison().environments, *environments); !same)
+      return print_error(same.error());
+    if (python != a.python)  // which set-up has to know before this program starts
+      return print_error(
+          {fmt::format("run {} began with {}", run->run_id, python.empty() ? "strata's own Python" : python),
+           python.empty() ? "leave --python out" : "add --python " + python, Exit::usage});
     arguments.store = path.string();
     if (!a.format.empty()) arguments.format = a.format;
     if (!output.empty()) arguments.output = output.string();

@@ -94,7 +94,7 @@ void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entr
                        entries[i].unavailable ? "unavailable: " + entries[i].unavailable->what : entries[i].basis));
 }
 
-Result<void> agree_to(const Total& total, const RunArguments& a) {
+Result<void> agree_to(const Total& total, const SuiteArguments& a) {
   if (total.seconds < kLongS) return {};
   const auto offers = total.seconds >= kTooLongS
                           ? fmt::format("--scale {:.1g} brings it to about an hour", kLongS / total.seconds)
@@ -106,7 +106,7 @@ Result<void> agree_to(const Total& total, const RunArguments& a) {
   return {};
 }
 
-store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& entries, const RunArguments& a) {
+store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& entries, const SuiteArguments& a) {
   store::Run run;
   run.run_id = engine::new_run_id();
   run.name = a.name;
@@ -135,7 +135,7 @@ store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& en
   return run;
 }
 
-int show_suite(const RunArguments& a, const fs::path& path, const std::string& id) {
+int show_suite(const SuiteArguments& a, const fs::path& path, const std::string& id) {
   const auto store = store::Store::open_existing(path);
   if (!store) return print_error(store.error());
   const auto run = store->load_id(id);
@@ -147,7 +147,7 @@ int show_suite(const RunArguments& a, const fs::path& path, const std::string& i
 }
 
 // The run that goes on, if one is to.
-Result<void> find_resumed(RunArguments& a, const fs::path& store, const suite::Suite& suite) {
+Result<void> find_resumed(SuiteArguments& a, const fs::path& store, const suite::Suite& suite) {
   if (a.resumed && report::text(a.resumed->settings, "hash") != suite.hash)
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
                 "start a new run of it", Exit::usage);
@@ -158,7 +158,7 @@ Result<void> find_resumed(RunArguments& a, const fs::path& store, const suite::S
   return {};
 }
 
-int run_planned(RunArguments& a, const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+int run_planned(SuiteArguments& a, const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
                 const fs::path& store) {
   SuiteRun suite_run(a.resumed ? *a.resumed : describe(suite, entries, a), store);
   const auto planned = plan_entries(suite, entries);
@@ -182,7 +182,7 @@ int run_planned(RunArguments& a, const suite::Suite& suite, const std::vector<Su
 
 }  // namespace
 
-int run_suite(RunArguments& a) {
+int run_suite(SuiteArguments& a) {
   if (!a.scale.empty())
     if (auto scale = plan::parse_scale(a.scale); !scale) return print_error(scale.error());
   const auto path = suite::find(a.suite, installation().root);
@@ -192,13 +192,13 @@ int run_suite(RunArguments& a) {
   const auto entries =
       entries_of(*suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store});
   if (!entries) return print_error(entries.error());
-  const auto store = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  const auto store = store::Store::path_of(a.store);
   if (auto resumed = find_resumed(a, store, *suite); !resumed) return print_error(resumed.error());
   return run_planned(a, *suite, *entries, store);
 }
 
 int resume_suite(store::Run run, const ResumedWith& with) {
-  RunArguments a;
+  SuiteArguments a;
   CLI::App app;
   add_run_options(*app.add_subcommand("run"), a);
   for (const auto& word : report::list(run.settings, "arguments"))
@@ -214,7 +214,7 @@ int resume_suite(store::Run run, const ResumedWith& with) {
   return run_suite(a);
 }
 
-void add_run_options(CLI::App& verb, RunArguments& a) {
+void add_run_options(CLI::App& verb, SuiteArguments& a) {
   verb.add_option("suite", a.suite, "a suite's file (docs/suites.md), or the name of one in suites/")->required();
   verb.add_flag("--dry-run", a.dry_run, "print the plan: entries, levels, how long each takes, what it needs on disk");
   add_scale(verb, a.scale);
@@ -237,7 +237,7 @@ void add_run_options(CLI::App& verb, RunArguments& a) {
 
 void add_run(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto* verb = app.add_subcommand("run", "run a suite: a text file that describes what to train and compare");
-  auto a = std::make_shared<RunArguments>();
+  auto a = std::make_shared<SuiteArguments>();
   a->words.assign(argv + 1, argv + argc);
   add_run_options(*verb, *a);
   verb->callback([a, &exit_code] { exit_code = run_suite(*a); });

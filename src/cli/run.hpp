@@ -14,17 +14,17 @@ class App;
 
 namespace strata::cli {
 
-struct RunArguments {
+struct SuiteArguments {
   std::string suite, scale, data_dir, python, store, format = "text", name;
   bool dry_run = false, yes = false, resume = false;
   std::vector<std::string> words;
   std::optional<store::Run> resumed;
 };
 
-void add_run_options(CLI::App& verb, RunArguments& a);
+void add_run_options(CLI::App& verb, SuiteArguments& a);
 
 // Plans, runs what is not done, shows; the exit code.
-int run_suite(RunArguments& a);
+int run_suite(SuiteArguments& a);
 
 // `strata resume` of a suite's run: its words are read again, but for these. May throw CLI::ParseError.
 struct ResumedWith {

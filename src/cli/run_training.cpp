@@ -2,6 +2,7 @@
 #include "cli/run_training.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -33,7 +34,7 @@ Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, e
   options.cache_dir = cache;
   options.threads = probe::physical_cores();
   options.partial = a.partial;
-  options.skip_bad = a.common.skip_bad;
+  options.skip_bad = a.skip_bad;
   const auto progress = engine::progress_to(events);
   options.status = progress.status;
   options.note = progress.note;
@@ -54,7 +55,7 @@ core::Case question_of(const TrainArguments& a, const training::Initial& initial
   question.data = data_name(a, opened.set.name);
   question.recipe->training = core::Training{.epochs = a.epochs,
                                              .init = initial.name,
-                                             .augment = a.augment,
+                                             .augment = fmt::format("{}", fmt::join(a.augment, ",")),
                                              .most_images = a.images,
                                              .data_sha256 = data::content_sha256(opened)};
   return question;
@@ -63,11 +64,11 @@ core::Case question_of(const TrainArguments& a, const training::Initial& initial
 // A training goes on with the images that it began with.
 Result<void> check_data(const TrainArguments& a, const data::Opened& opened) {
   const auto now = data::content_sha256(opened);
-  for (const auto& before : a.common.resumed ? a.common.resumed->cases : std::vector<store::Case>()) {
+  for (const auto& before : a.resumed ? a.resumed->cases : std::vector<store::Case>()) {
     const auto& recipe = before.question.recipe;
     if (!recipe || !recipe->training || recipe->training->data_sha256 == now) continue;
     return fail(fmt::format("run {} began with other images of {}: their sha256 was {}, and is {} now",
-                            a.common.resumed->run_id, a.dataset, recipe->training->data_sha256, now),
+                            a.resumed->run_id, a.dataset, recipe->training->data_sha256, now),
                 "put the files back as they were and resume again, or start a new run", Exit::environment);
   }
   return {};
@@ -81,8 +82,9 @@ Result<training::Plan> plan_of(const TrainArguments& a, const plan::Bundle& bund
   plan.own_repeats = a.own_repeats;
   plan.proofs = a.proofs;
   plan.norms = a.norms;
-  const auto augment = split(a.augment, ',');
-  const auto has = [&](const char* word) { return std::find(augment.begin(), augment.end(), word) != augment.end(); };
+  const auto has = [&](const char* word) {
+    return std::find(a.augment.begin(), a.augment.end(), word) != a.augment.end();
+  };
   plan.augment.flip = has("flip");
   if (has("crop")) plan.augment.shift = static_cast<int>(std::max<std::int64_t>(1, shape.height / kSharesOfShift));
   plan.data = STRATA_TRY(training::prepare_data(opened.set, shape, bundle.question.batch,
@@ -203,7 +205,7 @@ Result<measure::Outcome> run_training(TrainArguments& a, engine::Prepared& ready
   const auto begun_with = STRATA_TRY(weights_of(a, bundle, scratch, s.place));
   const auto prediction = foretell(a, ready, work, bundle, opened.set);
   say_of_time(prediction, events);
-  if (prediction.known && !a.common.resumed) stored.set("predicted_s", prediction.seconds);
+  if (prediction.known && !a.resumed) stored.set("predicted_s", prediction.seconds);
   STRATA_TRY(stored.begin());
   auto facts = measure::MachineFacts::of(s.machine, s.effort.budget_s, store);
   const auto keep = store.path().parent_path() / "trainings" / s.run_id;

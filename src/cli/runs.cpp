@@ -27,7 +27,7 @@ struct RunsArguments {
 };
 
 fs::path store_of(const RunsArguments& a) {
-  return a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  return store::Store::path_of(a.store);
 }
 
 // A store that is there, to be changed.

@@ -33,7 +33,7 @@ std::string node_name() {
 
 // What the options say beside the network and the seed of the order. How long and how much memory may be taken makes no
 // other whole. Environments go by their names: their paths are a machine's own.
-Json question_of(const CompareArguments& a) {
+Json question_of(const engine::CompareRequest& a) {
   auto options = a.options;
   options.order_seed.reset();
   options.budget_s.reset();
@@ -42,9 +42,9 @@ Json question_of(const CompareArguments& a) {
   options.environments.clear();
   Json environments = Json::array();
   for (const auto& environment : a.options.environments) environments.push_back(environment.name);
-  return {{"levels", a.options.levels}, {"run", plan::run_words(options)}, {"tuned", a.options.tuned},
-          {"aa", a.options.aa},         {"name", a.options.name},          {"reference", a.options.reference},
-          {"point_time", a.point_time}, {"environments", environments},    {"full_proof", a.full_proof}};
+  return {{"levels", a.options.levels},  {"run", plan::run_words(options)}, {"tuned", a.options.tuned},
+          {"aa", a.options.aa},          {"name", a.options.name},          {"reference", a.options.reference},
+          {"environments", environments}};
 }
 
 // The newest run of the shard that the store has. Its cases are left out.
@@ -59,8 +59,8 @@ Result<std::optional<store::Run>> newest_run(const fs::path& path, const Json& s
   return std::nullopt;
 }
 
-Result<void> go_on(CompareArguments& a, OwnShard& own) {
-  const auto path = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+Result<void> go_on(RunArguments& a, OwnShard& own) {
+  const auto path = store::Store::path_of(a.store);
   if (!a.store.empty() && path.has_parent_path()) {
     std::error_code ignored;  // opening the store says it
     fs::create_directories(path.parent_path(), ignored);
@@ -133,6 +133,8 @@ Result<Whole> whole_sweep(CompareArguments& a) {
   if (a.options.thread_counts.empty() && a.options.threads == 0)
     for (auto& spec : specs) spec.erase("threads");
   auto question = question_of(a);
+  question["point_time"] = a.point_time;
+  question["full_proof"] = a.full_proof;
   question["specs"] = specs;
   question["dataset"] = a.options.dataset;
   return Whole{"sweep", specs.size(), std::move(question)};
@@ -144,9 +146,9 @@ Result<Whole> whole_training(const TrainArguments& a) {
     const auto scale = STRATA_TRY(plan::parse_scale(a.scale));
     repeats = plan::cut(scale, a.epochs, a.repeats).repeats;
   }
-  const auto& o = a.common.options;
-  auto question = question_of(a.common);
-  question["levels"] = a.common.levels;
+  const auto& o = a.options;
+  auto question = question_of(a);
+  question["levels"] = a.levels_text;
   question.update(Json{{"model", o.model},
                        {"size", o.size},
                        {"optimiser", o.optimiser},
@@ -157,13 +159,13 @@ Result<Whole> whole_training(const TrainArguments& a) {
                        {"weights", o.weights},
                        {"dataset", a.dataset},
                        {"partial", a.partial},
-                       {"skip_bad", a.common.skip_bad},
+                       {"skip_bad", a.skip_bad},
                        {"epochs", a.epochs},
                        {"repeats", a.repeats},
                        {"batch", a.batch},
                        {"threads", a.threads},
                        {"init", a.init},
-                       {"augment", a.augment},
+                       {"augment", a.augment_text},
                        {"images", a.images},
                        {"scale", a.scale},
                        {"proofs", a.proofs},
@@ -175,13 +177,13 @@ Result<Whole> whole_training(const TrainArguments& a) {
   return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
 }
 
-Result<OwnShard> own_shard(CompareArguments& a, const Whole& whole) {
+Result<OwnShard> own_shard(const engine::CompareRequest& request, RunArguments& a, const Whole& whole) {
   const auto shard = STRATA_TRY(cluster::read_shard(a.cluster.shard));
   if (static_cast<std::size_t>(shard.count) > whole.parts)
     return fail(fmt::format("--shard {}: there are {} {} to split", shard.text(), whole.parts, whole.parts_name()),
                 fmt::format("at most as many shards as {}: --shard 1/{}", whole.parts_name(), whole.parts),
                 Exit::usage);
-  const auto seed = a.options.order_seed;
+  const auto seed = request.options.order_seed;
   if (whole.verb == "train" && !seed)
     return fail(fmt::format("--shard {}: the shards of a training need one seed of the order of images", shard.text()),
                 "give all of them the same: --order-seed 1", Exit::usage);

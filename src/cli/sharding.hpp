@@ -45,7 +45,7 @@ struct OwnShard {
 
 // What --shard says. With --resume `a.resumed` becomes the newest run of this shard in the store that can go on.
 // Errors: another form, fewer parts than shards, a run that another process measures, a training without a seed.
-Result<OwnShard> own_shard(CompareArguments& a, const Whole& whole);
+Result<OwnShard> own_shard(const engine::CompareRequest& request, RunArguments& a, const Whole& whole);
 
 // Says that nothing is left to do; the exit code.
 int say_shard_done(const OwnShard& own);

@@ -104,7 +104,7 @@ int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& 
   }
   std::vector<std::string> stores;
   for (int shard = 1; shard <= folder.shards; ++shard) stores.push_back(folder.store_of(shard).string());
-  const auto into = a.store.empty() ? store::Store::default_path() : fs::path(a.store);
+  const auto into = store::Store::path_of(a.store);
   if (const int code = join_stores(stores, into); code != 0) return code;
   for (const auto& shard : progress.shards)
     if (!shard.run.empty()) {

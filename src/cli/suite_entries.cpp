@@ -177,7 +177,7 @@ Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const Fo
       const auto verb = VerbWords::of(entry.verb);
       if (auto read = verb->try_read(words); !read)
         return tl::unexpected(suite::at_line(suite.path, entry.line, read.error().what, read.error().hint));
-      const auto& options = verb->common().options;
+      const auto& options = verb->request().options;
       all.push_back({.words = words,
                      .label = fmt::format("{} {}{}", entry.verb, options.model,
                                           options.device == "cpu" ? "" : " on " + options.device),

@@ -67,16 +67,16 @@ Result<PlannedEntry> plan_entry(const SuiteEntry& entry) {
   if (planned.unavailable) return planned;
   const auto verb = VerbWords::of(entry.words.front());
   STRATA_TRY(verb->try_read(entry.words));
-  verb->common().dry_run = true;
-  STRATA_TRY(verb->trains() ? Result<void>() : read_texts(verb->common()));
-  auto ready = verb->trains() ? ready_to_train(verb->training()) : prepare(verb->common());
+  verb->run_arguments().dry_run = true;
+  STRATA_TRY(verb->trains() ? Result<void>() : read_texts(verb->comparison()));
+  auto ready = verb->trains() ? ready_to_train(verb->training()) : prepare(verb->comparison());
   if (!ready && ready.error().exit == Exit::usage) return tl::unexpected(ready.error());
   if (!ready)
     planned.unavailable = ready.error();
   else if (verb->trains())
     plan_training(planned, verb->training(), *ready);
   else
-    plan_comparison(planned, verb->common(), *ready);
+    plan_comparison(planned, verb->comparison(), *ready);
   return planned;
 }
 
@@ -153,7 +153,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
     return {"unavailable", planned.unavailable->what, static_cast<int>(planned.unavailable->exit)};
   const auto verb = VerbWords::of(planned.entry.words.front());
   if (auto read = verb->try_read(planned.entry.words); !read) return {"failed", read.error().what, 1};
-  auto& common = verb->common();
+  auto& common = verb->run_arguments();
   common.store = store_.string();
   common.quiet = quiet;
   common.suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}};

@@ -59,8 +59,8 @@ Result<int> run_sweep(CompareArguments& a) {
       return fail("--find-batch and shards exclude each other: where it searches next depends on all results",
                   "leave one of them out", Exit::usage);
     const auto whole = STRATA_TRY(whole_sweep(a));
-    if (!a.cluster.on.empty()) return send_to_slurm(a, whole);
-    auto shard = STRATA_TRY(own_shard(a, whole));
+    if (!a.cluster.on.empty()) return send_to_slurm(a, a, whole);
+    auto shard = STRATA_TRY(own_shard(a, a, whole));
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
   }

@@ -62,7 +62,7 @@ Result<void> read_schemes(TrainArguments& a) {
     a.initials.push_back(std::move(initial));
   }
   if (!a.sweep_init && a.init != "torch") STRATA_TRY(check_schemes(a.init));
-  if (a.initials.size() > 1 && a.common.cluster.splits())
+  if (a.initials.size() > 1 && a.cluster.splits())
     return fail("several initialisations are not split over shards", "a call for each: --init " + a.initials[0].name,
                 Exit::usage);
   return {};
@@ -85,14 +85,16 @@ Result<void> check_rule(const TrainArguments& a) {
 }
 
 Result<void> read_texts_of(TrainArguments& a) {
-  auto& o = a.common.options;
+  auto& o = a.options;
   o.mode = "train";
   o.batches = {a.batch};
   o.thread_counts = {a.threads > 0 ? a.threads : probe::physical_cores()};
-  STRATA_TRY(read_texts(a.common));
-  for (const auto& word : split(a.augment, ','))
+  o.levels = split(a.levels_text, ',');
+  if (!a.timeout_text.empty()) o.timeout_s = seconds_of(a.timeout_text);
+  a.augment = split(a.augment_text, ',');
+  for (const auto& word : a.augment)
     if (word != "flip" && word != "crop")
-      return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment, word), "", Exit::usage);
+      return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment_text, word), "", Exit::usage);
   STRATA_TRY(read_schemes(a));
   const auto margin = number_and_unit(a.margin_text);
   if (!margin || margin->second != "pp" || !(margin->first > 0 && margin->first <= 50))
@@ -115,7 +117,7 @@ Result<void> check_dataset(const TrainArguments& a) {
   data::ReadOptions options;
   options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
   const auto reader = STRATA_TRY(data::make_reader(a.dataset, options));
-  if (!a.common.dry_run || data::is_folder(a.dataset)) STRATA_TRY(reader->sources());
+  if (!a.dry_run || data::is_folder(a.dataset)) STRATA_TRY(reader->sources());
   return {};
 }
 
@@ -145,9 +147,9 @@ int show_trained(const TrainArguments& a, store::Store& store, const measure::Se
   const auto document = report::training_document(*run, store);
   if (!document) return print_error(document.error());
   engine::keep_verdict(store, *run, document->summary);
-  if (const int code = a.common.quiet ? 0 : print_document(*document, a.common.format); code != 0) return code;
-  return a.common.output.empty() ? write_stored_page(*document, setting.place, store.path(), setting.run_id)
-                                 : write_page(*document, setting.place, a.common.output);
+  if (const int code = a.quiet ? 0 : print_document(*document, a.format); code != 0) return code;
+  return a.output.empty() ? write_stored_page(*document, setting.place, store.path(), setting.run_id)
+                          : write_page(*document, setting.place, a.output);
 }
 
 // How right the forecast was, of a training that came to its end.
@@ -159,7 +161,7 @@ void say_of_forecast(const store::Store& store, const std::string& run_id) {
 }
 
 store::Run describe(const engine::Prepared& ready, const TrainArguments& a) {
-  auto run = engine::describe_run(ready, a.common, a.common);
+  auto run = engine::describe_run(ready, a, a);
   run.settings["verb"] = "train";
   run.settings["dataset"] = a.dataset;
   run.settings["epochs"] = a.epochs;
@@ -185,8 +187,9 @@ Result<engine::Prepared> ready_to_train(TrainArguments& a) {
   STRATA_TRY(cut_by_scale(a));
   STRATA_TRY(read_texts_of(a));
   STRATA_TRY(check_dataset(a));
-  auto ready = prepare(a.common);
-  if (ready) drop_untrained(ready->levels, a.common.options.levels);
+  ProgressLine line;
+  auto ready = engine::prepare(a, a, line);
+  if (ready) drop_untrained(ready->levels, a.options.levels);
   return ready;
 }
 
@@ -204,28 +207,28 @@ void scale_images(TrainArguments& a, plan::TrainingWork& work) {
 }
 
 Result<int> run_train(TrainArguments& a) {
-  if (!a.common.output.empty()) STRATA_TRY(report::check_writable(a.common.output, "-o"));
+  if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   std::optional<OwnShard> own;
-  if (a.common.cluster.splits()) {
+  if (a.cluster.splits()) {
     const auto whole = STRATA_TRY(whole_training(a));
-    if (!a.common.cluster.on.empty()) return send_to_slurm(a.common, whole);
-    auto shard = STRATA_TRY(own_shard(a.common, whole));
+    if (!a.cluster.on.empty()) return send_to_slurm(a, a, whole);
+    auto shard = STRATA_TRY(own_shard(a, a, whole));
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
     for (std::size_t repeat = 0; repeat < whole.parts; ++repeat)
       if (own->shard.has(repeat)) a.own_repeats.push_back(static_cast<int>(repeat));
   }
-  const auto path = a.common.store.empty() ? store::Store::default_path() : fs::path(a.common.store);
+  const auto path = store::Store::path_of(a.store);
   STRATA_TRY(store::Store::look_at(path));
   auto ready = ready_to_train(a);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
-  if (a.common.dry_run) return print_training_plan(a, *ready);
-  STRATA_TRY(engine::check_resumed(*ready, a.common));
+  if (a.dry_run) return print_training_plan(a, *ready);
+  STRATA_TRY(engine::check_resumed(*ready, a));
   auto store = STRATA_TRY(store::Store::open(path));
-  auto run = a.common.resumed ? *a.common.resumed : describe(*ready, a);
+  auto run = a.resumed ? *a.resumed : describe(*ready, a);
   if (own) run.settings.update(own->settings);
-  const auto ended = engine::carry_out(std::move(run), a.common.resumed.has_value(), *ready, store, [&](auto& stored) {
+  const auto ended = engine::carry_out(std::move(run), a.resumed.has_value(), *ready, store, [&](auto& stored) {
     ProgressLine line;
     return run_training(a, *ready, store, stored, line);
   });
@@ -252,7 +255,7 @@ void add_train(CLI::App& app, int& exit_code, int argc, char** argv) {
   auto* verb = app.add_subcommand(
       "train", "train one network at its levels on real data: accuracy, loss and time, epoch by epoch");
   auto a = std::make_shared<TrainArguments>();
-  a->common.words.assign(argv + 1, argv + argc);
+  a->words.assign(argv + 1, argv + argc);
   add_train_options(*verb, *a);
   verb->callback([a, &exit_code] { exit_code = train(*a); });
 }

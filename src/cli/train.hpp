@@ -8,25 +8,12 @@
 
 namespace strata::cli {
 
-struct TrainArguments {
-  CompareArguments common;  // network, levels, environment, store
-  std::string dataset, data_dir, augment, init = "torch";
-  bool sweep_init = false;                  // the usual schemes in place of `init`
+struct TrainArguments : engine::TrainRequest, RunArguments {
+  std::string levels_text, timeout_text, augment_text, margin_text = "1pp", target_text;  // as typed
   std::vector<training::Initial> initials;  // what these say: a training each
-  int epochs = 1, repeats = 1, proofs = 3;
-  std::int64_t images = 0;            // at most, of each split; 0: all
-  std::optional<std::int64_t> norms;  // steps between two looks at the layers; 0: none; nullopt: as training::Plan
-  int batch = 64, threads = 0;
-  bool partial = false;                      // files may hold fewer images than published
-  std::string margin_text = "1pp";           // as typed
-  std::string rule = "margin";               // or mlperf: also the epochs to the target
-  std::string target_text;                   // as typed; empty: none
-  std::optional<double> target;              // accuracy whose time is told, a share
-  double margin = 0.01, loss_margin = 0.05;  // within which levels learn alike: of accuracy (a share), of loss
-  std::string scale;                         // as typed; empty: all of it
-  double images_share = 1;                   // that --scale leaves, of each split
-  std::string scaled;                        // what it cut, in words
-  std::vector<int> own_repeats;              // of a shard, from 0; empty: all
+  double images_share = 1;                  // that --scale leaves, of each split
+  std::string scaled;                       // what it cut, in words
+  std::vector<int> own_repeats;             // of a shard, from 0; empty: all
 };
 
 void add_train_options(CLI::App& verb, TrainArguments& a);

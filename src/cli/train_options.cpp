@@ -15,7 +15,7 @@ constexpr std::int64_t kMostNorms = 1'000'000'000;
 constexpr std::int64_t kMostImages = 1'000'000'000;
 
 void add_question(CLI::App& verb, TrainArguments& a) {
-  auto& o = a.common.options;
+  auto& o = a.options;
   verb.add_option("model", o.model,
                   "a model's name (strata list models) or your own classifier as path/to/file.py:build")
       ->required();
@@ -27,8 +27,8 @@ void add_question(CLI::App& verb, TrainArguments& a) {
   add_data_dir(verb, a.data_dir);
   verb.add_flag("--partial", a.partial,
                 "accept a set whose files hold fewer images than published; the name of the case states it");
-  add_skip_bad(verb, a.common.skip_bad);
-  list(verb.add_option("--levels", a.common.levels,
+  add_skip_bad(verb, a.skip_bad);
+  list(verb.add_option("--levels", a.levels_text,
                        "only these backends, as eager,libtorch (default: all that train on the device)"))
       ->type_name("LEVEL[,LEVEL...]");
   whole(verb.add_option("--epochs", a.epochs, "how often every image is seen")->capture_default_str(), 1, kMostEpochs);
@@ -60,7 +60,7 @@ void add_question(CLI::App& verb, TrainArguments& a) {
                 "train from six initialisations, two of them badly scaled: which learn, and where a signal vanishes "
                 "or explodes")
       ->excludes(init);
-  list(verb.add_option("--augment", a.augment,
+  list(verb.add_option("--augment", a.augment_text,
                        "flip (left to right, by chance), crop (moved by up to an eighth in each direction)"))
       ->type_name("{flip,crop}[,...]");
   whole(verb.add_option("--images", a.images, "at most so many images of each split, the first ones (default: all)"), 1,
@@ -90,7 +90,7 @@ void add_verdict(CLI::App& verb, TrainArguments& a) {
 }
 
 void add_running(CLI::App& verb, TrainArguments& a) {
-  auto& o = a.common.options;
+  auto& o = a.options;
   threads(verb.add_option("--threads", a.threads, "threads of every level, or all (default: physical cores)"));
   choice(verb.add_option("--device", o.device, "where levels run")->capture_default_str(), {"cpu", "cuda"});
   whole(verb.add_option("--proofs", a.proofs,
@@ -104,21 +104,21 @@ void add_running(CLI::App& verb, TrainArguments& a) {
             "(default: an epoch; of several initialisations a quarter)"),
         0, kMostNorms);
   seed(verb.add_option("--order-seed", o.order_seed, "of the order of images and levels (default: drawn and stored)"));
-  duration(verb.add_option("--timeout", a.common.timeout,
+  duration(verb.add_option("--timeout", a.timeout_text,
                            "longest time for capturing the network (default: 1h) and for one request to a level "
                            "(default: 10m)"));
   positive(verb.add_option("--memory-limit", o.memory_limit_gib, "memory that each level may use (default: no limit)"))
       ->type_name("GIB");
   verb.add_flag("--allow-debug", o.allow_debug, "also train debug builds of levels");
   add_capture_options(verb, o, false);
-  verb.add_option("--python", a.common.python,
+  verb.add_option("--python", a.python,
                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
       ->type_name("PATH");
-  verb.add_flag("--dry-run", a.common.dry_run, "print the plan: levels, steps, and how long they take");
+  verb.add_flag("--dry-run", a.dry_run, "print the plan: levels, steps, and how long they take");
   verb.add_option("--name", o.name, "a name for this run")->type_name("NAME");
-  add_store(verb, a.common.store);
-  format_choice(verb.add_option("--format", a.common.format, "of the result on standard output"));
-  verb.add_option("-o,--output", a.common.output, "where to write the HTML report (default: beside the store)")
+  add_store(verb, a.store);
+  format_choice(verb.add_option("--format", a.format, "of the result on standard output"));
+  verb.add_option("-o,--output", a.output, "where to write the HTML report (default: beside the store)")
       ->type_name("PATH");
 }
 
@@ -135,7 +135,7 @@ void add_train_options(CLI::App& verb, TrainArguments& a) {
   add_question(verb, a);
   add_verdict(verb, a);
   add_running(verb, a);
-  add_cluster_options(verb, a.common.cluster, "repeats");
+  add_cluster_options(verb, a.cluster, "repeats");
   verb.footer(
       "Exit codes: 0 trained; 1 a level failed, crashed, timed out, was unequal or unproven; 2 wrong usage, nothing "
       "was trained; "

@@ -21,22 +21,30 @@ std::unique_ptr<VerbWords> VerbWords::of(const std::string& verb) {
 
 VerbWords::VerbWords(const std::string& verb) : app_("strata", "./strata"), verb_(app_.add_subcommand(verb)) {
   if (verb == "train")
-    add_train_options(*verb_, arguments_);
+    add_train_options(*verb_, training_);
   else if (verb == "sweep")
-    add_sweep_options(*verb_, arguments_.common);
+    add_sweep_options(*verb_, comparison_);
   else
-    add_compare_options(*verb_, arguments_.common);
+    add_compare_options(*verb_, comparison_);
   refuse_empty_values(app_);
 }
 
+RunArguments& VerbWords::run_arguments() {
+  return trains() ? static_cast<RunArguments&>(training_) : comparison_;
+}
+
+const engine::CompareRequest& VerbWords::request() {
+  return trains() ? static_cast<const engine::CompareRequest&>(training_) : comparison_;
+}
+
 Result<int> VerbWords::run() {
-  if (trains()) return run_train(arguments_);
-  return verb_->get_name() == "sweep" ? run_sweep(arguments_.common) : run_compare(arguments_.common);
+  if (trains()) return run_train(training_);
+  return verb_->get_name() == "sweep" ? run_sweep(comparison_) : run_compare(comparison_);
 }
 
 void VerbWords::read(const std::vector<std::string>& arguments) {
   const auto words = with_current_names(arguments);
-  arguments_.common.words = words;
+  run_arguments().words = words;
   app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them
 }
 

@@ -27,14 +27,17 @@ class VerbWords {
   // Checks, runs, shows: the exit code, or what kept it from its end.
   Result<int> run();
   bool trains() const { return verb_->get_name() == "train"; }
-  TrainArguments& training() { return arguments_; }
-  CompareArguments& common() { return arguments_.common; }  // all that compare has
+  TrainArguments& training() { return training_; }
+  CompareArguments& comparison() { return comparison_; }
+  RunArguments& run_arguments();
+  const engine::CompareRequest& request();
 
  private:
   explicit VerbWords(const std::string& verb);
   CLI::App app_;
   CLI::App* verb_;
-  TrainArguments arguments_;
+  CompareArguments comparison_;  // or a sweep
+  TrainArguments training_;
 };
 
 }  // namespace strata::cli

@@ -49,6 +49,10 @@ tl::unexpected<Error> no_place() {
 
 }  // namespace
 
+fs::path Store::path_of(const std::string& named) {
+  return named.empty() ? default_path() : fs::path(named);
+}
+
 fs::path Store::default_path() {
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "strata" / "strata.db";
   const auto home = home_folder();

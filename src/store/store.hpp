@@ -30,6 +30,7 @@ class Store {
   static Result<std::optional<Store>> look_at(const std::filesystem::path& path);
   // $XDG_DATA_HOME/strata/strata.db, or ~/.local/share/strata/strata.db.
   static std::filesystem::path default_path();
+  static std::filesystem::path path_of(const std::string& named);  // empty: the default
 
   Result<void> begin_run(const Run& run);                  // the run's own fields; its cases are added one by one
   Result<void> finish_run(const Run& run);                 // its finished, interrupted, settings and hashes
