@@ -12,6 +12,7 @@
 #include "measure/interleave.hpp"
 #include "measure/learn.hpp"
 #include "measure/load_facts.hpp"
+#include "requests/commands.hpp"
 
 namespace strata::analysis {
 using Json = nlohmann::json;
@@ -168,12 +169,12 @@ Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
   double starts_s = 0;
   for (const auto* row : measured_) starts_s += start_range(*row).value / 1000 + 1;
   const double minutes = *restarts * (per_restart + starts_s) / 60;
-  const auto command =
-      run_.command.find(" --restarts") == std::string::npos && run_.command.find(" --budget") == std::string::npos
-          ? fmt::format("{} --restarts {} --budget {:.0f}s", run_.command, *restarts, *restarts * per_restart)
-          : std::string();
-  if (command.empty()) return {};
-  return {{"command", command}, {"minutes", minutes}};
+  auto request = requests::request_of_run(run_.settings);
+  auto* asked = request ? std::get_if<requests::CompareRequest>(&*request) : nullptr;
+  if (asked == nullptr || asked->options.restarts || asked->options.budget_s) return {};
+  asked->options.restarts = *restarts;
+  asked->options.budget_s = std::round(*restarts * per_restart);
+  return {{"command", requests::command_of(*request, lookup::text(run_.settings, "store"))}, {"minutes", minutes}};
 }
 
 Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) const {

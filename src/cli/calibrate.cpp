@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/measuring_mark.hpp"

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli/console.hpp"
+#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -23,6 +24,7 @@
 #include "report/contact_sheet.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
+#include "requests/members.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -327,7 +329,7 @@ int show_sheet(const DataArguments& a) {
 using Arguments = std::shared_ptr<DataArguments>;
 
 void add_place(CLI::App& verb, const Arguments& a) {
-  add_data_dir(verb, a->data_dir);
+  add_member(verb, requests::member_of_data_dir(a->data_dir));
 }
 
 void add_reading(CLI::App& verb, const Arguments& a) {
@@ -344,8 +346,9 @@ void add_reading(CLI::App& verb, const Arguments& a) {
              ->capture_default_str(),
          {"full", "scaled"});
   verb.add_flag("--partial", a->partial, "accept files with fewer records than the publisher's");
-  add_skip_bad(verb, a->skip_bad);
-  threads(verb.add_option("--threads", a->threads, "that read (default: one for each processor)"));
+  add_member(verb, requests::member_of_skip_bad(a->skip_bad));
+  add_member(verb, requests::described(requests::threads(a->threads), "threads", "--threads",
+                                       "that read (default: one for each processor)"));
 }
 
 void add_text_or_json(CLI::App& verb, const Arguments& a) {

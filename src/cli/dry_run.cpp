@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/compare.hpp"
 #include "cli/console.hpp"
+#include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
 #include "engine/run_case.hpp"
 #include "report/access.hpp"
@@ -91,21 +91,16 @@ void print(const engine::CasePlan& plan, bool of_sweep, report::Format format) {
 
 }  // namespace
 
-engine::CasePlan plan_of(const engine::Prepared& ready, const CompareArguments& a, engine::EventSink* events) {
-  const auto path = store::Store::path_of(a.store);
-  return a.whole_budget ? engine::plan_sweep(ready, a, path, events) : engine::plan_comparison(ready, path);
-}
-
-Result<int> print_plan(const engine::Prepared& ready, const CompareArguments& a) {
+Result<int> print_plan(const engine::Prepared& ready, const RunArguments& a, const Shown& shown) {
   engine::CasePlan plan;
   {
     ProgressLine line;
-    const auto checked = engine::check_cases(ready, a.whole_budget, line);
+    const auto checked = engine::check_cases(ready, shown.of_sweep, line);
     if (!checked && !interrupted()) return tl::unexpected(checked.error());
-    if (!interrupted()) plan = plan_of(ready, a, &line);
+    if (!interrupted()) plan = shown.plan(ready, &line);
   }
   if (interrupted()) return interrupt_exit_code();
-  print(plan, a.whole_budget, report::format_from(a.format).value_or(report::Format::text));
+  print(plan, shown.of_sweep, report::format_from(a.format).value_or(report::Format::text));
   return 0;
 }
 

@@ -6,16 +6,18 @@
 #include <thread>
 
 #include "cli/console.hpp"
+#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/request_queue.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
-#include "engine/request_json.hpp"
 #include "engine/run_request.hpp"
 #include "plan/model_file.hpp"
 #include "report/render/render.hpp"
 #include "report/sweep.hpp"
 #include "report/view.hpp"
+#include "requests/codec.hpp"
+#include "requests/members.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -70,15 +72,14 @@ Result<Json> result_of(store::Store& store, const std::string& run_id, bool of_s
 
 struct EngineArguments {
   std::string store, python;
-  std::vector<std::string> environments;  // as typed
-  std::vector<plan::NamedPython> named;   // as read
+  std::vector<plan::NamedPython> named;
 
   fs::path store_path() const { return store::Store::path_of(store); }
 };
 
 // What levels need was built for the interpreters that the engine was started with: programs of another one would
 // measure that one's PyTorch under this name.
-Result<void> set_environments(engine::CompareRequest& request, const EngineArguments& a) {
+Result<void> set_environments(requests::CompareRequest& request, const EngineArguments& a) {
   const auto& asked = request.options.environments;
   if ((!request.python.empty() && request.python != a.python) || (!asked.empty() && asked != a.named))
     return fail("the request names another interpreter than this engine was started with",
@@ -88,15 +89,22 @@ Result<void> set_environments(engine::CompareRequest& request, const EngineArgum
   return {};
 }
 
+Result<engine::RunKind> kind_of(const requests::Request& request, const engine::RunContext& context) {
+  if (const auto* compare = std::get_if<requests::CompareRequest>(&request)) return engine::comparison(*compare);
+  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) return engine::sweep(*sweep, context);
+  return fail(fmt::format("the engine does not answer {} yet", requests::verb_of(request)),
+              "it answers compare and sweep; for others there is the command line", Exit::usage);
+}
+
 // Prepares, runs, and says its result; what was measured before an error or a cancel is a result, too.
-Result<void> carry_out(const Json& id, engine::Request request, const EngineArguments& a) {
+Result<void> carry_out(const Json& id, requests::Request request, const EngineArguments& a) {
   EventLines events(id);
-  auto* swept = std::get_if<engine::SweepRequest>(&request);
-  engine::CompareRequest& asked = swept ? *swept : std::get<engine::CompareRequest>(request);
+  auto& asked = requests::common_of(request);
   STRATA_TRY(set_environments(asked, a));
   const engine::RunContext context{
-      .words = engine::command_words(request), .resumed = {}, .suite = {}, .dry_run = false};
-  const auto kind = swept ? engine::sweep(*swept, context) : engine::comparison();
+      .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
+  const auto kind = STRATA_TRY(kind_of(request, context));
+  const bool swept = std::holds_alternative<requests::SweepRequest>(request);
   auto ready = STRATA_TRY(engine::prepare_run(asked, context, a.store_path(), kind, events));
   if (const auto notice = plan::notice_of(asked.options.model); !notice.empty()) events.note(notice);
   auto store = STRATA_TRY(store::Store::open(a.store_path()));
@@ -105,7 +113,7 @@ Result<void> carry_out(const Json& id, engine::Request request, const EngineArgu
   if (!ended.has_case && ended.failed) return tl::unexpected(*ended.failed);
   if (!ended.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
   const auto& run_id = ready.setting.run_id;
-  auto result = result_of(store, run_id, swept != nullptr);
+  auto result = result_of(store, run_id, swept);
   if (!result) {
     say_error(id, result.error(), run_id);
     return {};
@@ -124,7 +132,7 @@ Result<void> carry_out(const Json& id, engine::Request request, const EngineArgu
 void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) try {
   if (entry.error) return say_error(entry.id, *entry.error);
   if (entry.cancelled) return say_error(entry.id, {"cancelled before it began", "", Exit::failed});
-  auto request = engine::read_request(entry.request);
+  auto request = requests::read_request(entry.request);
   if (!request) return say_error(entry.id, request.error());
   plan::forget_fresh_captures();
   const auto done = carry_out(entry.id, std::move(*request), a);
@@ -146,8 +154,8 @@ int serve(const EngineArguments& a) {
   return interrupted() ? interrupt_exit_code() : 0;
 }
 
-Result<int> start(EngineArguments& a) {
-  a.named = STRATA_TRY(read_environments(a.python, a.environments));
+Result<int> start(const EngineArguments& a) {
+  STRATA_TRY(plan::check_alone(a.named, a.python));
   return serve(a);
 }
 
@@ -158,7 +166,7 @@ void add_engine(CLI::App& app, int& exit_code) {
       "engine", "answer requests as JSON lines on standard input and output: the door for programs (docs/engine.md)");
   const auto a = std::make_shared<EngineArguments>();
   add_store(*verb, a->store);
-  add_environments(*verb, a->python, a->environments);
+  add_members(*verb, {requests::member_of_python(a->python), requests::member_of_environments(a->named)});
   verb->footer(
       "Exit codes: 0 standard input ended and all requests are answered, each with a code of its own; 130, 143, 129 "
       "ended by Ctrl-C, SIGTERM or SIGHUP; 141 the reader of the output went away.");

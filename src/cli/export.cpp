@@ -7,16 +7,17 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
-#include "cli/option.hpp"
+#include "cli/members.hpp"
 #include "cli/verbs.hpp"
+#include "common/escape.hpp"
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
 #include "common/python.hpp"
 #include "engine/artefact.hpp"
 #include "export/write.hpp"
-#include "plan/command.hpp"
+#include "requests/commands.hpp"
+#include "requests/members.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
@@ -24,11 +25,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
 
-struct ExportArguments {
-  plan::Options options;
-  std::string level, output, python, store;
-  std::optional<int> batch;
-  bool force = false;
+struct ExportArguments : requests::ExportRequest {
+  std::string store;
 };
 
 // The command that writes the level's program; "" if there is none for this network.
@@ -39,8 +37,7 @@ std::string program_of(const level::Level& level, const Json& spec, const std::s
   const auto file = fs::path(spec.value("model", "model")).filename().string();
   const auto colon = std::min(file.rfind(':'), file.size());
   const auto model = fs::path(file.substr(0, colon)).stem().string() + file.substr(colon);
-  return plan::generate_command(spec, model, {level.id, target->second, level.generate_options},
-                                python.empty() ? "" : " --python " + plan::quoted(python));
+  return requests::generate_command(spec, model, {level.id, target->second, level.generate_options}, python);
 }
 
 // Why a level has no artefact, and what to take instead.
@@ -116,7 +113,6 @@ Result<Ready> get_ready(const ExportArguments& a) {
   ready.place = installation();
   if (!a.python.empty()) ready.place.python = a.python;
   auto options = a.options;
-  if (a.batch) options.batches = {*a.batch};
   auto spec = STRATA_TRY(plan::spec_of(options));
   ready.level = STRATA_TRY(choose_level(a, ready.place, spec));
   if (options.precision != "fp32")
@@ -151,8 +147,8 @@ void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, co
   answer(fmt::format("{}\n", draft.place().string()));
   if (evidence.certificate.is_object())
     answer(fmt::format("  equal work proven by run {}\n", evidence.certificate.value("run", "")));
-  answer(fmt::format("  build it: cd {} && {}\n  test it:  {}\n", plan::quoted(draft.place().string()), recipe.build,
-                     recipe.test));
+  answer(fmt::format("  build it: cd {} && {}\n  test it:  {}\n", escape::shell_word(draft.place().string()),
+                     recipe.build, recipe.test));
 }
 
 // What ends an export: an interrupt is no fault of the level.
@@ -184,8 +180,9 @@ int export_level(const ExportArguments& a) {
   const auto evidence = exporting::find_evidence(store::Store::path_of(a.store), *job);
   // eager cannot run an ONNX file, and a level that is named and cannot run ends with exit code 3
   const bool python = bundle->info.at("model").value("kind", "") != "onnx";
-  const auto proving = fmt::format("./strata compare {} --levels {}{}", plan::case_words(ready->spec),
-                                   python ? "eager," : "", ready->level.name());
+  auto levels = python ? std::vector<std::string>{"eager"} : std::vector<std::string>{};
+  levels.push_back(ready->level.name());
+  const auto proving = requests::command_of(requests::of_case({}, ready->spec, levels));
   const exporting::Export exported{.job = *job,
                                    .recipe = *recipe,
                                    .evidence = evidence,
@@ -205,27 +202,7 @@ void add_export(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("export",
                                   "write a level's artefact with a program that serves it, a test and its certificate");
   auto a = std::make_shared<ExportArguments>();
-  auto& o = a->options;
-  verb->add_option("model", o.model, "as in compare")->required();
-  verb->add_option("--level", a->level, "the level to export: aoti, torchscript, onnxruntime, openvino")
-      ->required()
-      ->type_name("LEVEL");
-  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")
-      ->required()
-      ->type_name("PATH");
-  verb->add_flag("--force", a->force, "replace a folder that an earlier export made, with all that is in it");
-  whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
-  add_input_options(*verb, o, "the test's inputs");
-  threads(verb->add_option("--threads", o.threads, "threads of the program (default: physical cores)"));
-  choice(verb->add_option("--device", o.device, "where the program runs")->capture_default_str(), {"cpu", "cuda"});
-  verb->add_option("--precision", o.precision, "fp32 (strict float32) is all there is")
-      ->type_name("{fp32}")
-      ->capture_default_str();
-  whole(verb->add_option("--weight-sets", o.weight_sets, "as in compare")->capture_default_str(), 2,
-        plan::most_weight_sets);
-  verb->add_option("--python", a->python,
-                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
-      ->type_name("PATH");
+  add_members(*verb, requests::members_of(*a));
   verb->add_option("--store", a->store,
                    "the store to read the certificate from (default: strata/strata.db in the XDG data folder)")
       ->type_name("PATH");
@@ -233,7 +210,6 @@ void add_export(CLI::App& app, int& exit_code) {
       "Exit codes: 0 written; 1 the artefact could not be made or written; 2 wrong usage; 3 the level cannot run the "
       "network here, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, nothing was "
       "written.");
-  add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = export_level(*a); });
 }
 

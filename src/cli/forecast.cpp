@@ -74,11 +74,11 @@ struct Counts {
 // From the cache, if the set was ever read here; else as published.
 Counts counts_of(const TrainArguments& a, const fs::path& cache) {
   data::OpenOptions options;
-  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  options.data_dir = a.options.data_dir.empty() ? data::default_data_dir() : fs::path(a.options.data_dir);
   options.cache_dir = cache;
   options.make = false;
   options.partial = a.partial;
-  options.skip_bad = a.skip_bad;
+  options.skip_bad = a.options.skip_bad;
   if (const auto opened = data::open_dataset(a.dataset, options))
     return {.train = static_cast<std::int64_t>(opened->set.train.count),
             .test = static_cast<std::int64_t>(opened->set.test.count),

@@ -10,11 +10,11 @@
 #include <fstream>
 #include <memory>
 
-#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
+#include "cli/members.hpp"
 #include "cli/memory_budget.hpp"
-#include "cli/option.hpp"
 #include "cli/verbs.hpp"
+#include "common/escape.hpp"
 #include "common/interrupt.hpp"
 #include "common/staged_folder.hpp"
 #include "compiler/kernels.hpp"
@@ -22,20 +22,16 @@
 #include "generate/compile_bundle.hpp"
 #include "generate/libtorch.hpp"
 #include "plan/bundle.hpp"
-#include "plan/command.hpp"
 #include "plan/options.hpp"
 #include "report/program.hpp"
+#include "requests/commands.hpp"
+#include "requests/members.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct GenerateArguments {
-  plan::Options options;
-  std::optional<int> batch;
-  std::string output, target = "onednn", python, budget;
-  bool tune = false, train = false;
-};
+using GenerateArguments = requests::GenerateRequest;
 
 // What a program is made from.
 struct Source {
@@ -44,7 +40,8 @@ struct Source {
 };
 
 Result<void> check_precision(const GenerateArguments& a) {
-  const auto known = plan::generated_precisions(a.target, a.train && a.target != "libtorch");  // which is refused below
+  const auto known =
+      requests::generated_precisions(a.target, a.train && a.target != "libtorch");  // which is refused below
   if (std::find(known.begin(), known.end(), a.options.precision) != known.end()) return {};
   return fail(fmt::format("--precision {}: --target {}{} has {}", a.options.precision, a.target,
                           a.train ? " --train" : "", fmt::join(known, ", ")),
@@ -62,12 +59,11 @@ Result<nlohmann::json> spec_of(const GenerateArguments& a) {
   if (a.train && a.tune)
     return fail("--tune: a training step has no kernels to choose from", "leave one of --tune and --train out",
                 Exit::usage);
-  STRATA_TRY(parse_memory_budget(a.budget));
+  STRATA_TRY(parse_memory_budget(a.memory_budget));
   auto options = a.options;
   if (a.train) options.mode = "train";
   // what eager's runs are off in the mode is known where they are made
   if (a.target == "cuda" && a.options.precision != "fp32") options.device = "cuda";
-  if (a.batch) options.batches = {*a.batch};
   return plan::spec_of(options);
 }
 
@@ -126,18 +122,18 @@ Result<Source> capture(const GenerateArguments& a, const nlohmann::json& spec, c
 // What strata's own libraries are for the folder's CMakeLists.txt: words behind its command, not a part of the folder,
 // which is to be built elsewhere too.
 std::string own_libraries(const GenerateArguments& a, const Installation& place) {
-  if (a.target == "libtorch") return " -DSTRATA_PYTHON=" + plan::quoted(place.python);
+  if (a.target == "libtorch") return " -DSTRATA_PYTHON=" + escape::shell_word(place.python);
   std::string words;
   const auto venv = place.root / ".venv";
   if (a.target == "onednn" && fs::exists(venv / "include/oneapi/dnnl/dnnl.hpp"))
-    words += " -DDNNL_ROOT=" + plan::quoted(venv.string());
+    words += " -DDNNL_ROOT=" + escape::shell_word(venv.string());
   if (a.target != "cuda") return words;
   std::error_code error;
   for (const auto& python : fs::directory_iterator(venv / "lib", error))
     if (const auto folder = python.path() / "site-packages/nvidia/cudnn"; fs::exists(folder / "include/cudnn.h"))
-      words += " -DCUDNN_ROOT=" + plan::quoted(folder.string());
+      words += " -DCUDNN_ROOT=" + escape::shell_word(folder.string());
   const auto frontend = venv / "cudnn-frontend/include";
-  if (fs::exists(frontend / "cudnn_frontend.h")) words += " -DCUDNN_FRONTEND=" + plan::quoted(frontend.string());
+  if (fs::exists(frontend / "cudnn_frontend.h")) words += " -DCUDNN_FRONTEND=" + escape::shell_word(frontend.string());
   return words;
 }
 
@@ -149,9 +145,9 @@ Result<std::string> write_files(const GenerateArguments& a, const Source& source
     return fmt::format("{} operations a run, each a call of ATen", calls);
   }
   const bool cuda = a.target == "cuda";
-  const auto program =
-      generate::compile_bundle(source.bundle.folder, source.kernels,
-                               cuda ? compiler::Target::cuda : compiler::Target::cpu, *parse_memory_budget(a.budget));
+  const auto program = generate::compile_bundle(source.bundle.folder, source.kernels,
+                                                cuda ? compiler::Target::cuda : compiler::Target::cpu,
+                                                *parse_memory_budget(a.memory_budget));
   if (!program) return tl::unexpected(program.error());
   generate::Options options;
   options.sources = place.root / "runtime";
@@ -193,7 +189,7 @@ int generate_program(const GenerateArguments& a) {
   if (!source) return print_error(source.error());
   const auto written = write_program(a, *source, place, *folder);
   if (!written) return print_error(written.error());
-  const auto quoted = plan::quoted(folder->string());
+  const auto quoted = escape::shell_word(folder->string());
   answer(fmt::format("{}\n  {}\n", folder->string(), *written));
   answer(fmt::format(
       "  build it: cmake -S {0} -B {0}/build{1} && cmake --build {0}/build\n  test it:  {0}/build/network --check\n",
@@ -207,46 +203,12 @@ void add_generate(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand(
       "generate", "write the network as a static C++ program that needs neither PyTorch nor Python nor strata");
   auto a = std::make_shared<GenerateArguments>();
-  auto& o = a->options;
-  verb->add_option("model", o.model, "as in compare")->required();
-  verb->add_option("-o,--output", a->output, "the folder to make; all of it appears, or nothing")
-      ->required()
-      ->type_name("PATH");
-  choice(verb->add_option("--target", a->target,
-                          "the library that the program calls; cuda: cuDNN and cuBLAS; libtorch: one call of ATen for "
-                          "each operation")
-             ->capture_default_str(),
-         generate::targets());
-  verb->add_option(
-          "--precision", o.precision,
-          "fp32; bf16: bfloat16 with sums in float32; amp-bf16: the same with the parameters of a training "
-          "step in float32; tf32: of --target cuda. For cuda all but fp32 need a GPU here, to know what eager's errors "
-          "are in the mode")
-      ->type_name("{fp32,tf32,bf16,amp-bf16}")
-      ->capture_default_str();
-  verb->add_flag("--tune", a->tune,
-                 "time the kernels that can run each layer, on this machine, and use the fastest (once; cached)");
-  auto* train = verb->add_flag("--train", a->train, "a training step: forward, loss, gradients and SGD, Adam or AdamW");
-  verb->add_option("--memory-budget", a->budget,
-                   "the most that activations and gradients may take, as 200MB or 70%; what does not fit is computed "
-                   "again (default: none)")
-      ->type_name("BYTES")
-      ->needs(train);
-  choice(verb->add_option("--loss", o.loss, "of the training step (default: as in compare)"), {"cross_entropy", "nll"})
-      ->needs(train);
-  whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
-  add_input_options(*verb, o, "the reference's inputs");
-  threads(verb->add_option("--threads", o.threads,
-                           "of the capture, and of the program where none are asked for (default: physical cores; the "
-                           "program: as OpenMP or LibTorch says)"));
-  verb->add_option("--python", a->python,
-                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
-      ->type_name("PATH");
+  add_members(*verb, requests::members_of(*a));
+  for (const char* option : {"--memory-budget", "--loss"}) verb->get_option(option)->needs(verb->get_option("--train"));
   verb->footer(
       "Exit codes: 0 written; 1 the capture or the writing failed; 2 wrong usage; 3 the network has no graph, or an "
       "operation that cannot be written, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, "
       "nothing was written.");
-  add_capture_options(*verb, o);
   verb->callback([a, &exit_code] { exit_code = generate_program(*a); });
 }
 

@@ -6,9 +6,9 @@
 
 #include <memory>
 
-#include "cli/capture_options.hpp"
 #include "cli/console.hpp"
 #include "cli/lacking.hpp"
+#include "cli/members.hpp"
 #include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
@@ -21,13 +21,13 @@
 #include "plan/options.hpp"
 #include "report/format.hpp"
 #include "report/program.hpp"
+#include "requests/members.hpp"
 
 namespace strata::cli {
 namespace {
 
 struct GraphArguments {
   plan::Options options;
-  std::optional<int> batch;
   std::string format = "text", python, dump_after, target = "onednn", budget, precision = "fp32";
   std::int64_t block = compiler::native_block();
   bool backward = false;
@@ -71,7 +71,6 @@ int show_program(const GraphArguments& a, const Result<compiler::Program>& progr
 
 Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
   auto options = a.options;
-  if (a.batch) options.batches = {*a.batch};
   auto spec = plan::spec_of(options);
   if (!spec) return spec;
   if (a.backward && options.mode != "train")
@@ -154,15 +153,16 @@ void add_graph(CLI::App& app, int& exit_code) {
   auto a = std::make_shared<GraphArguments>();
   auto& o = a->options;
   verb->add_option("model", o.model, "as in compare")->required();
-  whole(verb->add_option("--batch", a->batch, "batch size (default: the model's own)"), 1, plan::largest_batch);
-  add_input_options(*verb, o, "the capture's inputs");
+  add_member(*verb, requests::member_of_single_batch(o.batches));
+  add_members(*verb, requests::members_of_inputs(o, "the capture's inputs"));
   choice(verb->add_option("--mode", o.mode, "infer, or train: the graph in train mode, without the loss")
              ->capture_default_str(),
          {"infer", "train"});
   verb->add_flag("--backward", a->backward,
                  "with --mode train: the training step, with loss and gradients by strata's own rules");
   choice(verb->add_option("--loss", o.loss, "as in compare"), {"cross_entropy", "nll"});
-  threads(verb->add_option("--threads", o.threads, "of the capture (default: physical cores)"));
+  add_member(*verb, requests::described(requests::threads(o.threads), "threads", "--threads",
+                                        "of the capture (default: physical cores)"));
   choice(verb->add_option("--format", a->format, "of the answer; dot is Graphviz's")->capture_default_str(),
          {"text", "json", "dot"});
   auto* dump =
@@ -186,10 +186,8 @@ void add_graph(CLI::App& app, int& exit_code) {
           "--memory-budget", a->budget,
           "with --dump-after, of a training step: as in generate; from the pass `recompute` on (default: none)")
       ->type_name("BYTES");
-  verb->add_option("--python", a->python,
-                   "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
-      ->type_name("PATH");
-  add_capture_options(*verb, o);
+  add_member(*verb, requests::member_of_python(a->python));
+  add_members(*verb, requests::members_of_capture(o));
   verb->footer(
       "Exit codes: 0 shown; 1 the capture failed or took too long; 2 wrong usage; 3 the network has no graph that "
       "strata can show, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM.");

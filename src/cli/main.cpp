@@ -61,10 +61,8 @@ int main(int argc, char** original) {
   app.require_subcommand(1);
   app.footer("`./strata VERB --help` shows the options of a verb, with defaults, and what its exit codes mean.");
   int exit_code = 0;
-  strata::cli::add_compare(app, exit_code, argc, argv);
-  strata::cli::add_train(app, exit_code, argc, argv);
-  strata::cli::add_sweep(app, exit_code, argc, argv);
-  strata::cli::add_run(app, exit_code, argc, argv);
+  strata::cli::add_run_verbs(app, words, exit_code);
+  strata::cli::add_run(app, words, exit_code);
   strata::cli::add_resume(app, exit_code);
   strata::cli::add_status(app, exit_code);
   strata::cli::add_list(app, exit_code);

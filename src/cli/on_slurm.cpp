@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <numeric>
 #include <random>
@@ -16,20 +15,15 @@
 #include "common/escape.hpp"
 #include "common/file_lock.hpp"
 #include "common/places.hpp"
-#include "common/text.hpp"
 #include "common/write_whole.hpp"
 #include "level/level.hpp"
-#include "plan/command.hpp"
 #include "plan/jobs.hpp"
+#include "requests/codec.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
 using cluster::SharedFolder;
 namespace {
-
-constexpr std::array kWithValue{"--on",     "--partition", "--nodes",  "--constraint", "--sbatch",
-                                "--folder", "--store",     "--format", "--output",     "-o"};
-constexpr std::array kFlags{"--dry-run", "--resume"};
 
 std::string quoted_words(const std::vector<std::string>& words, std::string (*quoted)(std::string_view)) {
   std::vector<std::string> all;
@@ -49,14 +43,19 @@ bool is_name_of_shell(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return fits(c) || (c >= '0' && c <= '9'); });
 }
 
-Result<fs::path> make_folder(const engine::CompareRequest& request, const RunArguments& a, const Whole& whole) {
+// One of all shards.
+std::optional<std::int64_t>& order_seed_of(requests::Request& request) {
+  return requests::common_of(request).options.order_seed;
+}
+
+Result<fs::path> make_folder(requests::Request& request, const RunArguments& a, const Whole& whole) {
   std::error_code ec;
   fs::path path = a.cluster.folder;
   if (path.empty()) {
     if (cluster::default_folders().empty())
       return fail("there is no place for the folder that tasks share: HOME is not set",
                   "name one that all nodes see: --folder DIR", Exit::environment);
-    path = cluster::default_folders() / fmt::format("{}-{}", whole.verb, whole.id(request.options.order_seed, 0));
+    path = cluster::default_folders() / fmt::format("{}-{}", whole.verb, whole.id(order_seed_of(request), 0));
   }
   path = fs::absolute(path, ec).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
@@ -76,13 +75,21 @@ std::int64_t draw_seed() {
   return static_cast<std::int64_t>(std::random_device{}());
 }
 
-std::string command_that_sends(const RunArguments& a, const fs::path& folder) {
-  auto command = "./strata " + quoted_words(a.words, escape::shell_word);
-  return plan::with_option(command, "--folder", folder.string());
+// The command that sends what is missing.
+std::string command_that_sends(requests::Request request, const ClusterArguments& a, const fs::path& folder) {
+  auto words = requests::command_words(request);
+  words.insert(words.end(), {"--on", a.on, "--folder", folder.string()});
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  add("--partition", a.partition);
+  add("--constraint", a.constraint);
+  for (const auto& option : a.sbatch) add("--sbatch", option);
+  return requests::command_of(words);
 }
 
 // A folder in which nothing was sent yet. The seed becomes one of all shards.
-Result<SharedFolder> begin_folder(engine::CompareRequest& request, const RunArguments& a, const Whole& whole,
+Result<SharedFolder> begin_folder(requests::Request& request, const RunArguments& a, const Whole& whole,
                                   const fs::path& path) {
   int nodes = a.cluster.nodes;
   if (nodes == 0) {
@@ -94,20 +101,20 @@ Result<SharedFolder> begin_folder(engine::CompareRequest& request, const RunArgu
   folder.shards = static_cast<int>(std::min<std::size_t>(
       {static_cast<std::size_t>(nodes), whole.parts, static_cast<std::size_t>(cluster::most_shards)}));
   folder.parts = static_cast<std::int64_t>(whole.parts);
-  if (!request.options.order_seed) request.options.order_seed = draw_seed();
-  folder.order_seed = *request.options.order_seed;
-  folder.id = whole.id(request.options.order_seed, folder.shards);
-  folder.command = command_that_sends(a, path);
+  if (!order_seed_of(request)) order_seed_of(request) = draw_seed();
+  folder.order_seed = *order_seed_of(request);
+  folder.id = whole.id(order_seed_of(request), folder.shards);
+  folder.command = command_that_sends(request, a.cluster, path);
   return folder;
 }
 
 // One in which something was sent: it must be this.
-Result<SharedFolder> known_folder(engine::CompareRequest& request, const RunArguments& a, const Whole& whole,
+Result<SharedFolder> known_folder(requests::Request& request, const RunArguments& a, const Whole& whole,
                                   const fs::path& path) {
   auto folder = cluster::read_shared_folder(path);
   if (!folder) return folder;
-  if (!request.options.order_seed) request.options.order_seed = folder->order_seed;
-  if (folder->verb != whole.verb || folder->id != whole.id(request.options.order_seed, folder->shards))
+  if (!order_seed_of(request)) order_seed_of(request) = folder->order_seed;
+  if (folder->verb != whole.verb || folder->id != whole.id(order_seed_of(request), folder->shards))
     return fail(fmt::format("{} is the folder of another {}: {}", path.string(), folder->verb, folder->command),
                 "name another --folder", Exit::usage);
   const auto nodes = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(a.cluster.nodes), whole.parts));
@@ -132,14 +139,11 @@ std::string exports() {
   return text;
 }
 
-Result<void> write_script(const RunArguments& a, const SharedFolder& folder) {
+Result<void> write_script(const requests::Request& request, const SharedFolder& folder) {
   std::error_code ec;
   const auto program = fs::read_symlink("/proc/self/exe", ec);
   if (ec) return fail("what program this is cannot be read: /proc/self/exe: " + ec.message());
-  auto words = words_of_task(a.words);
-  if (std::find(words.begin(), words.end(), "--order-seed") == words.end() &&
-      std::none_of(words.begin(), words.end(), [](const auto& word) { return word.starts_with("--order-seed="); }))
-    words.insert(words.end(), {"--order-seed", std::to_string(folder.order_seed)});
+  const auto words = requests::command_words(request);
   const auto here = fs::current_path(ec).string();
   const auto text = fmt::format(
       "#!/bin/sh\n"
@@ -194,9 +198,10 @@ std::string shards_in_words(const SharedFolder& folder, const std::vector<int>& 
                      folder.parts, folder.parts_name());
 }
 
-Result<void> send_array(const RunArguments& a, SharedFolder& folder, const std::vector<int>& shards) {
+Result<void> send_array(const requests::Request& request, const RunArguments& a, SharedFolder& folder,
+                        const std::vector<int>& shards) {
   const auto words = STRATA_TRY(words_for_sbatch(a.cluster, folder, shards));
-  STRATA_TRY(write_script(a, folder));
+  STRATA_TRY(write_script(request, folder));
   std::error_code ignored;
   for (const int shard : shards) fs::remove(folder.end_of(shard), ignored);  // of an earlier try
   const auto job = STRATA_TRY(cluster::submit(words));
@@ -206,7 +211,7 @@ Result<void> send_array(const RunArguments& a, SharedFolder& folder, const std::
     return written;
   }
   answer(fmt::format("job {}: {}, a node each\nfolder {}: all nodes must see it\n./strata status {}\n", job,
-                     shards_in_words(folder, shards), folder.path.string(), plan::quoted(folder.path.string())));
+                     shards_in_words(folder, shards), folder.path.string(), escape::shell_word(folder.path.string())));
   return {};
 }
 
@@ -220,35 +225,21 @@ Result<std::vector<int>> missing_of(const SharedFolder& folder) {
   if (missing.empty())
     answer(fmt::format("nothing to send: {}; ./strata status {}\n",
                        progress.whole() ? "all shards are done" : "all shards are done or under way",
-                       plan::quoted(folder.path.string())));
+                       escape::shell_word(folder.path.string())));
   return missing;
 }
 
 // Typing errors are found here and not on a node.
-Result<void> check_levels(const engine::CompareRequest& request) {
+Result<void> check_levels(requests::Request& request) {
+  const auto& common = requests::common_of(request);
   const auto discovered = level::discover(level::search_path(installation().root));
-  STRATA_TRY(plan::choose_levels(discovered, request.options.levels, request.options.device));
+  STRATA_TRY(plan::choose_levels(discovered, common.options.levels, common.options.device));
   return {};
 }
 
 }  // namespace
 
-std::vector<std::string> words_of_task(const std::vector<std::string>& words) {
-  std::vector<std::string> own;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto& word = words[i];
-    if (std::find(kFlags.begin(), kFlags.end(), word) != kFlags.end()) continue;
-    const auto name = word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
-    if (std::find(kWithValue.begin(), kWithValue.end(), name) == kWithValue.end()) {
-      own.push_back(word);
-      continue;
-    }
-    if (word == name) ++i;  // its value is a word of its own
-  }
-  return own;
-}
-
-Result<int> send_to_slurm(engine::CompareRequest& request, const RunArguments& a, const Whole& whole) {
+Result<int> send_to_slurm(requests::Request request, const RunArguments& a, const Whole& whole) {
   if (whole.parts < 1) return fail(fmt::format("there are no {} to split", whole.parts_name()), "", Exit::usage);
   STRATA_TRY(check_levels(request));
   const auto path = STRATA_TRY(make_folder(request, a, whole));
@@ -268,7 +259,7 @@ Result<int> send_to_slurm(engine::CompareRequest& request, const RunArguments& a
                        path.string()));
     return 0;
   }
-  STRATA_TRY(send_array(a, folder, shards));
+  STRATA_TRY(send_array(request, a, folder, shards));
   return 0;
 }
 

@@ -9,10 +9,6 @@ namespace strata::cli {
 // Sends every shard, or into a folder that has some of them those that are neither done nor under way. With --dry-run
 // it says what it would send. Returns the exit code. Errors: no Slurm here, it refuses, the folder is another run's or
 // cannot be written.
-Result<int> send_to_slurm(engine::CompareRequest& request, const RunArguments& a, const Whole& whole);
-
-// What the same program has to be told to do one shard: what was typed, less what is about the cluster, the store and
-// the output.
-std::vector<std::string> words_of_task(const std::vector<std::string>& words);
+Result<int> send_to_slurm(requests::Request request, const RunArguments& a, const Whole& whole);
 
 }  // namespace strata::cli

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "plan/named_environments.hpp"
 
 namespace strata::cli {
 
@@ -28,8 +27,8 @@ class WrongUsage : public CLI::ParseError {
 // One of these words, shown as {cpu,cuda}; another is refused with the nearest.
 CLI::Option* choice(CLI::Option* option, std::vector<std::string> allowed);
 
-// A whole number from low to high. `why` says where the bounds come from: "4 for each of 2 processors".
-CLI::Option* whole(CLI::Option* option, std::int64_t low, std::int64_t high, std::string why = {});
+// A whole number from low to high.
+CLI::Option* whole(CLI::Option* option, std::int64_t low, std::int64_t high);
 
 // A number above 0.
 CLI::Option* positive(CLI::Option* option);
@@ -37,35 +36,14 @@ CLI::Option* positive(CLI::Option* option);
 // A time above 0, as 60s or 2m.
 CLI::Option* duration(CLI::Option* option);
 
-// Words with commas between them, none of them empty and none twice.
-CLI::Option* list(CLI::Option* option);
-
-// Threads of a process: 1 to 4 for each processor of this machine, or all: the physical cores.
-CLI::Option* threads(CLI::Option* option);
-// Several of them: a list or a range (plan/axes.hpp).
-CLI::Option* thread_counts(CLI::Option* option);
-
-// Whether a value is several words with commas between them, as --help shows it; whether the option is given once for
-// each value.
-bool takes_list(const CLI::Option& option);
+// Whether the option is given once for each value.
 bool is_repeated(const CLI::Option& option);
-
-// Seeds as the capture takes them: 0 or more.
-CLI::Option* seed(CLI::Option* option);
 
 // text, json, csv or md.
 CLI::Option* format_choice(CLI::Option* option);
 
-// --store PATH and --data-dir DIR, the same at every verb that has them.
+// --store PATH, the same at every verb that has it.
 CLI::Option* add_store(CLI::App& verb, std::string& path);
-CLI::Option* add_data_dir(CLI::App& verb, std::string& folder);
-CLI::Option* add_skip_bad(CLI::App& verb, bool& skip);
-
-// --python PATH and --env NAME=PATH (compare_options.cpp).
-void add_environments(CLI::App& verb, std::string& python, std::vector<std::string>& environments);
-// What --env named. Error: one is not of its form, or there is a --python, too.
-Result<std::vector<plan::NamedPython>> read_environments(const std::string& python,
-                                                         const std::vector<std::string>& environments);
 
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
 // given.

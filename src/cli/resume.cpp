@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `strata resume RUN`: goes on with a comparison that was cut off. Its stored arguments are read again, as compare
-// reads them; what is stored of its cases is not measured again.
+// `strata resume RUN`: goes on with a run that was cut off.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -9,10 +8,11 @@
 #include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "cli/run.hpp"
-#include "cli/verb_words.hpp"
+#include "cli/run_verbs.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
 #include "report/suite.hpp"
+#include "requests/codec.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
@@ -24,16 +24,6 @@ struct ResumeArguments {
   std::string run, store, format, output, python;
   std::vector<std::string> environments;
 };
-
-// As they were typed; empty: another program wrote them.
-std::vector<std::string> words_of(const store::Run& run) {
-  std::vector<std::string> words;
-  for (const auto& word : report::list(run.settings, "arguments")) {
-    if (!word.is_string()) return {};
-    words.push_back(word.get<std::string>());
-  }
-  return words;
-}
 
 // The run, if it can go on.
 Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
@@ -47,20 +37,40 @@ Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
   if (run->imported)
     return fail(fmt::format("run {} came from another store, and what it says is not executed here", run->run_id),
                 "continue it where it was measured, or run its command, if you trust it: " + run->command, Exit::usage);
-  if (words_of(*run).empty())
-    return fail(fmt::format("run {} does not say how it was started", run->run_id), "compare again: " + run->command,
+  if (!report::at(run->settings, "request").is_object())
+    return fail(fmt::format("run {} does not say what it was asked", run->run_id), "ask again: " + run->command,
                 Exit::usage);
   return run;
 }
 
-// Set-up has to know the environments before this program starts.
-Result<void> check_environments(const std::string& run_id, const std::vector<std::string>& began,
-                                const std::vector<plan::NamedPython>& now) {
-  const auto before = STRATA_TRY(plan::parse_environments(began));
-  if (before == now) return {};
-  return fail(before.empty() ? fmt::format("run {} began without --env", run_id)
-                             : fmt::format("run {} began with{}", run_id, plan::environment_words(before)),
-              before.empty() ? "leave --env out" : "add" + plan::environment_words(before), Exit::usage);
+// Set-up has to know the interpreters before this program starts.
+Result<void> check_interpreters(const std::string& run_id, const requests::CompareRequest& began,
+                                const ResumeArguments& a, const std::vector<plan::NamedPython>& now) {
+  const auto& before = began.options.environments;
+  if (before != now)
+    return fail(before.empty() ? fmt::format("run {} began without --env", run_id)
+                               : fmt::format("run {} began with{}", run_id, plan::environment_words(before)),
+                before.empty() ? "leave --env out" : "add" + plan::environment_words(before), Exit::usage);
+  if (began.python == a.python) return {};
+  return fail(fmt::format("run {} began with {}", run_id, began.python.empty() ? "strata's own Python" : began.python),
+              began.python.empty() ? "leave --python out" : "add --python " + began.python, Exit::usage);
+}
+
+// Asks again what the run was asked; what is stored of it is not measured again.
+Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<plan::NamedPython>& environments,
+                  const fs::path& store, const fs::path& output) {
+  auto request = requests::read_request(report::at(run.settings, "request"));
+  if (!request)
+    return fail(fmt::format("this strata refuses the request of run {}: {}", run.run_id, request.error().what),
+                "ask again: " + run.command, Exit::usage);
+  STRATA_TRY(check_interpreters(run.run_id, requests::common_of(*request), a, environments));
+  RunArguments arguments;
+  take_kept(arguments, run.settings);
+  arguments.store = store.string();
+  if (!a.format.empty()) arguments.format = a.format;
+  if (!output.empty()) arguments.output = output.string();
+  arguments.resumed = std::move(run);
+  return run_request(*request, arguments);
 }
 
 int resume(const ResumeArguments& a) {
@@ -77,31 +87,9 @@ int resume(const ResumeArguments& a) {
     return print_error(
         {fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
          "its network and files were named from there", Exit::usage});
-  try {
-    if (report::is_suite(*run))
-      return resume_suite(std::move(*run), {.store = path.string(), .format = a.format, .python = a.python});
-    const auto words = words_of(*run);  // read as their verb reads them
-    const auto verb = VerbWords::of(words.front());
-    if (!verb) return print_error({fmt::format("run {} cannot be continued", run->run_id), "", Exit::usage});
-    verb->read(words);
-    auto& arguments = verb->run_arguments();
-    const auto& python = verb->request().python;
-    if (auto same = check_environments(run->run_id, verb->comparison().environments, *environments); !same)
-      return print_error(same.error());
-    if (python != a.python)  // which set-up has to know before this program starts
-      return print_error(
-          {fmt::format("run {} began with {}", run->run_id, python.empty() ? "strata's own Python" : python),
-           python.empty() ? "leave --python out" : "add --python " + python, Exit::usage});
-    arguments.store = path.string();
-    if (!a.format.empty()) arguments.format = a.format;
-    if (!output.empty()) arguments.output = output.string();
-    arguments.resumed = std::move(*run);
-    const auto code = verb->run();
-    return code ? *code : print_error(code.error());
-  } catch (const CLI::ParseError& error) {
-    return print_error({fmt::format("this strata refuses the command of run {}: {}", run->run_id, error.what()),
-                        "compare again: " + run->command, Exit::usage});
-  }
+  const auto code = report::is_suite(*run) ? resume_suite(std::move(*run), {path.string(), a.format, a.python})
+                                           : go_on(std::move(*run), a, *environments, path, output);
+  return code ? *code : print_error(code.error());
 }
 
 }  // namespace

@@ -10,22 +10,29 @@
 
 #include "cli/console.hpp"
 #include "cli/document.hpp"
-#include "cli/forecast.hpp"
+#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/suite_run.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
-#include "plan/command.hpp"
 #include "plan/scale.hpp"
 #include "probe/machine.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/suite.hpp"
+#include "requests/codec.hpp"
+#include "requests/members.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
+
+struct SuiteArguments : requests::SuiteRequest {
+  std::string command, store, format = "text";
+  bool dry_run = false, yes = false, resume = false;
+  std::optional<store::Run> resumed;
+};
 
 constexpr double kLongS = 3600, kTooLongS = 86400;  // said, and asked for
 
@@ -45,16 +52,10 @@ Total total_of(const std::vector<PlannedEntry>& entries, const SuiteRun& suite_r
   return total;
 }
 
-std::string shown(const std::vector<std::string>& words) {
-  std::string command = "./strata";
-  for (const auto& word : words) command += " " + plan::quoted(word);
-  return command;
-}
-
 Json json_of(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total) {
   Json all = Json::array();
   for (const auto& entry : entries)
-    all.push_back({{"command", shown(entry.entry.words)},
+    all.push_back({{"command", entry.entry.command},
                    {"line", entry.entry.line},
                    {"levels", entry.levels},
                    {"amount", entry.amount},
@@ -74,15 +75,15 @@ std::string in_words(const Total& total) {
   return total.seconds > 0 ? fmt::format("{}, and {}", report::about(total.seconds), unknown) : unknown;
 }
 
-void print_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total,
-                report::Format format) {
+void print_suite_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total,
+                      report::Format format) {
   if (format == report::Format::json) return answer_json(json_of(suite, entries, total), 1);
   std::vector<report::Cells> rows;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& planned = entries[i];
     rows.push_back({std::to_string(i + 1), planned.amount, planned.levels,
                     planned.predicted_s ? fmt::format("{:.1f}", *planned.predicted_s / 60) : "?",
-                    planned.bytes ? report::size(*planned.bytes) : "?", shown(planned.entry.words)});
+                    planned.bytes ? report::size(*planned.bytes) : "?", planned.entry.command});
   }
   answer(report::table({"entry", "repeats x epochs x steps", "levels", "minutes", "disk", "command"}, rows, format));
   if (format != report::Format::text) return;
@@ -111,16 +112,12 @@ store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& en
   run.run_id = engine::new_run_id();
   run.name = a.name;
   run.started = utc_now();
-  run.command = shown(a.words);
+  run.command = a.command;
   run.version = STRATA_VERSION;
   run.machine = probe::machine();
   Json all = Json::array();
   for (const auto& entry : entries)
-    all.push_back({{"words", entry.words},
-                   {"command", shown(entry.words)},
-                   {"label", entry.label},
-                   {"state", ""},
-                   {"reason", ""}});
+    all.push_back({{"command", entry.command}, {"label", entry.label}, {"state", ""}, {"reason", ""}});
   std::error_code ignored;
   run.settings = {{"verb", "run"},
                   {"title", suite.title},
@@ -129,7 +126,8 @@ store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& en
                   {"file", fs::absolute(suite.path, ignored).string()},
                   {"hash", suite.hash},
                   {"scale", a.scale},
-                  {"arguments", a.words},
+                  {"request", requests::to_json(a)},
+                  {"format", a.format},
                   {"folder", fs::current_path(ignored).string()},
                   {"entries", all}};
   return run;
@@ -158,89 +156,76 @@ Result<void> find_resumed(SuiteArguments& a, const fs::path& store, const suite:
   return {};
 }
 
-int run_planned(SuiteArguments& a, const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
-                const fs::path& store) {
+Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+                        const fs::path& store) {
   SuiteRun suite_run(a.resumed ? *a.resumed : describe(suite, entries, a), store);
-  const auto planned = plan_entries(suite, entries);
-  if (!planned) return print_error(planned.error());
+  const auto planned = STRATA_TRY(plan_entries(suite, entries, store));
   if (interrupted()) return interrupt_exit_code();
-  const auto total = total_of(*planned, suite_run);
+  const auto total = total_of(planned, suite_run);
   if (a.dry_run) {
-    print_plan(suite, *planned, total, report::format_from(a.format).value_or(report::Format::text));
+    print_suite_plan(suite, planned, total, report::format_from(a.format).value_or(report::Format::text));
     return 0;
   }
-  if (auto agreed = agree_to(total, a); !agreed) return print_error(agreed.error());
-  suite_run.predict(*planned);
-  if (auto begun = suite_run.begin(a.resumed.has_value()); !begun) return print_error(begun.error());
-  auto gone = suite_run.go_on(*planned, a.format != "text");
-  if (auto ended = suite_run.end(); gone && !ended) gone = ended;
-  if (!gone) return print_error(gone.error());
+  STRATA_TRY(agree_to(total, a));
+  suite_run.predict(planned);
+  STRATA_TRY(suite_run.begin(a.resumed.has_value()));
+  const auto gone = suite_run.go_on(planned, a.format != "text");
+  const auto ended = suite_run.end();
+  STRATA_TRY(gone);
+  STRATA_TRY(ended);
   const int shown_code = show_suite(a, store, suite_run.id());
   if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} continues\n", suite_run.id()));
   return shown_code != 0 && !interrupted() ? shown_code : suite_run.exit_code();
 }
 
-}  // namespace
-
-int run_suite(SuiteArguments& a) {
-  if (!a.scale.empty())
-    if (auto scale = plan::parse_scale(a.scale); !scale) return print_error(scale.error());
-  const auto path = suite::find(a.suite, installation().root);
-  if (!path) return print_error(path.error());
-  const auto suite = suite::read(*path);
-  if (!suite) return print_error(suite.error());
+Result<int> run_suite(SuiteArguments& a) {
+  if (!a.scale.empty()) STRATA_TRY(plan::parse_scale(a.scale));
+  const auto path = STRATA_TRY(suite::find(a.suite, installation().root));
+  const auto suite = STRATA_TRY(suite::read(path));
   const auto entries =
-      entries_of(*suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store});
-  if (!entries) return print_error(entries.error());
+      STRATA_TRY(entries_of(suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store}));
   const auto store = store::Store::path_of(a.store);
-  if (auto resumed = find_resumed(a, store, *suite); !resumed) return print_error(resumed.error());
-  return run_planned(a, *suite, *entries, store);
+  STRATA_TRY(find_resumed(a, store, suite));
+  return run_planned(a, suite, entries, store);
 }
 
-int resume_suite(store::Run run, const ResumedWith& with) {
+}  // namespace
+
+Result<int> resume_suite(store::Run run, const ResumedWith& with) {
   SuiteArguments a;
-  CLI::App app;
-  add_run_options(*app.add_subcommand("run"), a);
-  for (const auto& word : report::list(run.settings, "arguments"))
-    if (word.is_string()) a.words.push_back(word.get<std::string>());
-  app.parse(std::vector<std::string>(a.words.rbegin(), a.words.rend()));
+  static_cast<requests::SuiteRequest&>(a) =
+      STRATA_TRY(requests::read_suite_request(report::at(run.settings, "request")));
   if (a.python != with.python)  // which set-up has to know before this program starts
-    return print_error(
-        {fmt::format("run {} began with {}", run.run_id, a.python.empty() ? "strata's own Python" : a.python),
-         a.python.empty() ? "leave --python out" : "add --python " + a.python, Exit::usage});
+    return fail(fmt::format("run {} began with {}", run.run_id, a.python.empty() ? "strata's own Python" : a.python),
+                a.python.empty() ? "leave --python out" : "add --python " + a.python, Exit::usage);
   a.store = with.store;
-  if (!with.format.empty()) a.format = with.format;
+  a.format = with.format.empty() ? report::text(run.settings, "format") : with.format;
   a.resumed = std::move(run);
   return run_suite(a);
 }
 
-void add_run_options(CLI::App& verb, SuiteArguments& a) {
-  verb.add_option("suite", a.suite, "a suite's file (docs/suites.md), or the name of one in suites/")->required();
-  verb.add_flag("--dry-run", a.dry_run, "print the plan: entries, levels, how long each takes, what it needs on disk");
-  add_scale(verb, a.scale);
-  add_data_dir(verb, a.data_dir);
-  verb.add_flag("--yes", a.yes, "start even if it takes more than a day");
-  verb.add_flag("--resume", a.resume,
-                "continue the newest run of this suite, as it is now: entries that are done are not repeated");
-  verb.add_option("--python", a.python,
-                  "your interpreter with PyTorch 2.11 or newer (default: STRATA_PYTHON, else strata's own)")
-      ->type_name("PATH");
-  verb.add_option("--name", a.name, "a name for this run")->type_name("NAME");
-  add_store(verb, a.store);
-  format_choice(verb.add_option("--format", a.format, "of the summary on standard output; text also shows each entry"));
-  verb.footer(
+void add_run(CLI::App& app, const std::vector<std::string>& words, int& exit_code) {
+  auto* verb = app.add_subcommand("run", "run a suite: a text file that describes what to train and compare");
+  auto a = std::make_shared<SuiteArguments>();
+  a->command = requests::command_of(words);
+  add_members(*verb, requests::members_of(*a));
+  verb->add_flag("--dry-run", a->dry_run,
+                 "print the plan: entries, levels, how long each takes, what it needs on disk");
+  verb->add_flag("--yes", a->yes, "start even if it takes more than a day");
+  verb->add_flag("--resume", a->resume,
+                 "continue the newest run of this suite, as it is now: entries that are done are not repeated");
+  add_store(*verb, a->store);
+  format_choice(
+      verb->add_option("--format", a->format, "of the summary on standard output; text also shows each entry"));
+  verb->footer(
       "Exit codes: 0 every entry that this machine can run is done; 1 an entry failed, the others were run all the "
       "same; 2 wrong usage, or more than a day without --yes: nothing was run; 3 an entry lacks what it requires, or "
       "none can run here; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP (./strata resume RUN continues); 141 the "
       "reader of the output went away.");
-}
-
-void add_run(CLI::App& app, int& exit_code, int argc, char** argv) {
-  auto* verb = app.add_subcommand("run", "run a suite: a text file that describes what to train and compare");
-  auto a = std::make_shared<SuiteArguments>();
-  a->words.assign(argv + 1, argv + argc);
-  add_run_options(*verb, *a);
-  verb->callback([a, &exit_code] { exit_code = run_suite(*a); });
+  verb->callback([a, &exit_code] {
+    const auto code = run_suite(*a);
+    exit_code = code ? *code : print_error(code.error());
+  });
 }
 
 }  // namespace strata::cli

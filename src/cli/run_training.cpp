@@ -30,11 +30,11 @@ constexpr std::int64_t kLooksAnEpoch = 4;  // at the layers, where several schem
 
 Result<data::Opened> open_data(const TrainArguments& a, const fs::path& cache, engine::EventSink& events) {
   data::OpenOptions options;
-  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  options.data_dir = a.options.data_dir.empty() ? data::default_data_dir() : fs::path(a.options.data_dir);
   options.cache_dir = cache;
   options.threads = probe::physical_cores();
   options.partial = a.partial;
-  options.skip_bad = a.skip_bad;
+  options.skip_bad = a.options.skip_bad;
   const auto progress = engine::progress_to(events);
   options.status = progress.status;
   options.note = progress.note;

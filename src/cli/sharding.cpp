@@ -10,12 +10,11 @@
 
 #include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/train.hpp"
 #include "common/lookup.hpp"
 #include "common/places.hpp"
-#include "plan/command.hpp"
 #include "plan/options.hpp"
 #include "plan/scale.hpp"
+#include "requests/codec.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
@@ -31,20 +30,24 @@ std::string node_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
-// What the options say beside the network and the seed of the order. How long and how much memory may be taken makes no
-// other whole. Environments go by their names: their paths are a machine's own.
-Json question_of(const engine::CompareRequest& a) {
-  auto options = a.options;
-  options.order_seed.reset();
-  options.budget_s.reset();
-  options.timeout_s.reset();
-  options.memory_limit_gib.reset();
-  options.environments.clear();
+// What is asked, beside the seed of the order. How long and how much memory may be taken makes no other whole, nor
+// where on a machine things lie: environments go by their names.
+Json question_of(requests::Request request) {
+  auto& common = requests::common_of(request);
+  auto& o = common.options;
   Json environments = Json::array();
-  for (const auto& environment : a.options.environments) environments.push_back(environment.name);
-  return {{"levels", a.options.levels},  {"run", plan::run_words(options)}, {"tuned", a.options.tuned},
-          {"aa", a.options.aa},          {"name", a.options.name},          {"reference", a.options.reference},
-          {"environments", environments}};
+  for (const auto& environment : o.environments) environments.push_back(environment.name);
+  o.order_seed.reset();
+  o.budget_s.reset();
+  o.timeout_s.reset();
+  o.memory_limit_gib.reset();
+  o.environments.clear();
+  o.data_dir.clear();
+  o.fresh = false;
+  common.python.clear();
+  auto question = requests::to_json(request);
+  question["environments"] = environments;
+  return question;
 }
 
 // The newest run of the shard that the store has. Its cases are left out.
@@ -126,58 +129,21 @@ std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const 
   return cluster::id_of_whole(all);
 }
 
-Result<Whole> whole_sweep(CompareArguments& a) {
-  STRATA_TRY(read_texts(a));
-  auto specs = STRATA_TRY(plan::specs_of(a.options));
-  // not said: what each machine has
-  if (a.options.thread_counts.empty() && a.options.threads == 0)
-    for (auto& spec : specs) spec.erase("threads");
-  auto question = question_of(a);
-  question["point_time"] = a.point_time;
-  question["full_proof"] = a.full_proof;
-  question["specs"] = specs;
-  question["dataset"] = a.options.dataset;
-  return Whole{"sweep", specs.size(), std::move(question)};
+Result<Whole> whole_sweep(const requests::SweepRequest& request) {
+  const auto specs = STRATA_TRY(plan::specs_of(request.options));
+  return Whole{"sweep", specs.size(), question_of(request)};
 }
 
-Result<Whole> whole_training(const TrainArguments& a) {
-  int repeats = a.repeats;
-  if (!a.scale.empty()) {
-    const auto scale = STRATA_TRY(plan::parse_scale(a.scale));
-    repeats = plan::cut(scale, a.epochs, a.repeats).repeats;
+Result<Whole> whole_training(const requests::TrainRequest& request) {
+  int repeats = request.repeats;
+  if (!request.scale.empty()) {
+    const auto scale = STRATA_TRY(plan::parse_scale(request.scale));
+    repeats = plan::cut(scale, request.epochs, request.repeats).repeats;
   }
-  const auto& o = a.options;
-  auto question = question_of(a);
-  question["levels"] = a.levels_text;
-  question.update(Json{{"model", o.model},
-                       {"size", o.size},
-                       {"optimiser", o.optimiser},
-                       {"loss", o.loss},
-                       {"seed", o.seed},
-                       {"device", o.device},
-                       {"inputs", o.inputs},
-                       {"weights", o.weights},
-                       {"dataset", a.dataset},
-                       {"partial", a.partial},
-                       {"skip_bad", a.skip_bad},
-                       {"epochs", a.epochs},
-                       {"repeats", a.repeats},
-                       {"batch", a.batch},
-                       {"threads", a.threads},
-                       {"init", a.init},
-                       {"augment", a.augment_text},
-                       {"images", a.images},
-                       {"scale", a.scale},
-                       {"proofs", a.proofs},
-                       {"norms", a.norms ? Json(*a.norms) : Json()},
-                       {"margin", a.margin_text},
-                       {"loss_margin", a.loss_margin},
-                       {"target", a.target_text},
-                       {"rule", a.rule}});
-  return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
+  return Whole{"train", static_cast<std::size_t>(repeats), question_of(request)};
 }
 
-Result<OwnShard> own_shard(const engine::CompareRequest& request, RunArguments& a, const Whole& whole) {
+Result<OwnShard> own_shard(const requests::CompareRequest& request, RunArguments& a, const Whole& whole) {
   const auto shard = STRATA_TRY(cluster::read_shard(a.cluster.shard));
   if (static_cast<std::size_t>(shard.count) > whole.parts)
     return fail(fmt::format("--shard {}: there are {} {} to split", shard.text(), whole.parts, whole.parts_name()),

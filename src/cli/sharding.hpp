@@ -7,13 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "cli/compare_options.hpp"
+#include "cli/run_arguments.hpp"
 #include "cluster/shard.hpp"
 #include "common/file_lock.hpp"
 
 namespace strata::cli {
-
-struct TrainArguments;
 
 // --shard, --resume, --on and what goes with that. `parts`: "points".
 void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string& parts);
@@ -30,10 +28,9 @@ struct Whole {
   std::string id(std::optional<std::int64_t> order_seed, int shards) const;
 };
 
-// Fills the options from their texts. Errors: those of a plan.
-Result<Whole> whole_sweep(CompareArguments& a);
-// Before --scale is taken off the arguments.
-Result<Whole> whole_training(const TrainArguments& a);
+// Errors: those of a plan.
+Result<Whole> whole_sweep(const requests::SweepRequest& request);
+Result<Whole> whole_training(const requests::TrainRequest& request);
 
 struct OwnShard {
   cluster::Shard shard;
@@ -45,7 +42,7 @@ struct OwnShard {
 
 // What --shard says. With --resume `a.resumed` becomes the newest run of this shard in the store that can go on.
 // Errors: another form, fewer parts than shards, a run that another process measures, a training without a seed.
-Result<OwnShard> own_shard(const engine::CompareRequest& request, RunArguments& a, const Whole& whole);
+Result<OwnShard> own_shard(const requests::CompareRequest& request, RunArguments& a, const Whole& whole);
 
 // Says that nothing is left to do; the exit code.
 int say_shard_done(const OwnShard& own);

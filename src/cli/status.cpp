@@ -11,7 +11,7 @@
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "cluster/progress.hpp"
-#include "plan/command.hpp"
+#include "common/escape.hpp"
 #include "report/table.hpp"
 #include "store/store.hpp"
 
@@ -68,7 +68,7 @@ void print_table(const SharedFolder& folder, const Progress& progress, report::F
 }
 
 std::string merge_words(const SharedFolder& folder) {
-  return fmt::format("./strata status {} --merge", plan::quoted(folder.path.string()));
+  return fmt::format("./strata status {} --merge", escape::shell_word(folder.path.string()));
 }
 
 // What is to be done next.
@@ -109,7 +109,7 @@ int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& 
   for (const auto& shard : progress.shards)
     if (!shard.run.empty()) {
       answer(fmt::format("./strata show {}{} has them as one\n", shard.run,
-                         a.store.empty() ? "" : " --store " + plan::quoted(a.store)));
+                         a.store.empty() ? "" : " --store " + escape::shell_word(a.store)));
       break;
     }
   return 0;

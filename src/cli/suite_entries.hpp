@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a suite's entries to the words of their verbs: every option of a verb is a key, whether or not anybody thought
-// of suites when it was added.
+// From a suite's entries to requests: every member of a request is a key, by its option's name.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "common/result.hpp"
+#include "requests/request.hpp"
 #include "suite/suite.hpp"
 
 namespace strata::cli {
 
 struct SuiteEntry {
-  std::vector<std::string> words;  // the verb and its options
-  std::string label;               // "train mnist_convnet on cuda", for people
+  requests::Request request;
+  std::string command;  // that asks for it
+  std::string label;    // "train mnist_convnet on cuda", for people
   std::string device;
   int line = 0;
 };
 
-// What `strata run` adds to the words of each.
+// What `strata run` says for each.
 struct ForAllEntries {
   std::string scale, data_dir;  // to trainings
   std::string python, store;

@@ -10,7 +10,7 @@
 
 #include "cli/console.hpp"
 #include "cli/forecast.hpp"
-#include "cli/verb_words.hpp"
+#include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
 #include "probe/gpu.hpp"
 #include "report/access.hpp"
@@ -47,8 +47,7 @@ void plan_training(PlannedEntry& planned, TrainArguments& a, engine::Prepared& r
   if (prediction.bytes > 0) planned.bytes = prediction.bytes;
 }
 
-void plan_comparison(PlannedEntry& planned, const CompareArguments& a, const engine::Prepared& ready) {
-  const auto plan = plan_of(ready, a, nullptr);
+void plan_cases(PlannedEntry& planned, const engine::CasePlan& plan) {
   std::vector<std::string> levels;
   for (const auto& run_case : plan.cases)
     for (const auto& name : run_case.levels)
@@ -61,32 +60,38 @@ void plan_comparison(PlannedEntry& planned, const CompareArguments& a, const eng
   if (plan.bytes > 0) planned.bytes = plan.bytes * static_cast<double>(cases);
 }
 
-Result<PlannedEntry> plan_entry(const SuiteEntry& entry) {
+Result<PlannedEntry> plan_entry(const SuiteEntry& entry, const fs::path& store) {
   PlannedEntry planned{.entry = entry};
   planned.unavailable = lacking_device(entry.device);
   if (planned.unavailable) return planned;
-  const auto verb = VerbWords::of(entry.words.front());
-  STRATA_TRY(verb->try_read(entry.words));
-  verb->run_arguments().dry_run = true;
-  STRATA_TRY(verb->trains() ? Result<void>() : read_texts(verb->comparison()));
-  auto ready = verb->trains() ? ready_to_train(verb->training()) : prepare(verb->comparison());
+  auto request = entry.request;
+  auto* train = std::get_if<requests::TrainRequest>(&request);
+  TrainArguments training;
+  RunArguments a;
+  a.dry_run = true;
+  ProgressLine line;
+  if (train) static_cast<requests::TrainRequest&>(training) = *train, training.dry_run = true;
+  auto ready = train ? ready_to_train(training) : engine::prepare(requests::common_of(request), a, line);
   if (!ready && ready.error().exit == Exit::usage) return tl::unexpected(ready.error());
   if (!ready)
     planned.unavailable = ready.error();
-  else if (verb->trains())
-    plan_training(planned, verb->training(), *ready);
+  else if (train)
+    plan_training(planned, training, *ready);
+  else if (const auto* sweep = std::get_if<requests::SweepRequest>(&request))
+    plan_cases(planned, engine::plan_sweep(*ready, *sweep, store, nullptr));
   else
-    plan_comparison(planned, verb->comparison(), *ready);
+    plan_cases(planned, engine::plan_comparison(*ready, store));
   return planned;
 }
 
 }  // namespace
 
-Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries) {
+Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+                                               const fs::path& store) {
   std::vector<PlannedEntry> all;
   for (const auto& entry : entries) {
     if (interrupted()) break;
-    auto planned = plan_entry(entry);
+    auto planned = plan_entry(entry, store);
     if (!planned)
       return tl::unexpected(suite::at_line(suite.path, entry.line, planned.error().what, planned.error().hint));
     all.push_back(std::move(*planned));
@@ -151,9 +156,9 @@ Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {
 SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t place, bool quiet) {
   if (planned.unavailable)
     return {"unavailable", planned.unavailable->what, static_cast<int>(planned.unavailable->exit)};
-  const auto verb = VerbWords::of(planned.entry.words.front());
-  if (auto read = verb->try_read(planned.entry.words); !read) return {"failed", read.error().what, 1};
-  auto& common = verb->run_arguments();
+  auto request = planned.entry.request;
+  RunArguments common;
+  common.command = planned.entry.command;
   common.store = store_.string();
   common.quiet = quiet;
   common.suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}};
@@ -164,7 +169,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   if (*before) common.resumed = std::move(**before);
   Result<int> code = 0;
   try {
-    code = verb->run();
+    code = run_request(request, common);
   } catch (const std::bad_alloc&) {
     code = fail("this machine has no memory left");
   } catch (const std::exception& error) {  // one entry's trouble is not the next one's

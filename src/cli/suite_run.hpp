@@ -19,7 +19,9 @@ struct PlannedEntry {
 };
 
 // What is predicted of each, in order. Error: an entry that is wrong; with its line.
-Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries);
+// `store`: need not exist.
+Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+                                               const std::filesystem::path& store);
 
 class SuiteRun {
  public:

@@ -26,6 +26,7 @@
 #include "probe/machine.hpp"
 #include "report/render_file.hpp"
 #include "report/training.hpp"
+#include "requests/codec.hpp"
 #include "stats/convergence.hpp"
 #include "worker/answers.hpp"
 
@@ -89,25 +90,7 @@ Result<void> read_texts_of(TrainArguments& a) {
   o.mode = "train";
   o.batches = {a.batch};
   o.thread_counts = {a.threads > 0 ? a.threads : probe::physical_cores()};
-  o.levels = split(a.levels_text, ',');
-  if (!a.timeout_text.empty()) o.timeout_s = seconds_of(a.timeout_text);
-  a.augment = split(a.augment_text, ',');
-  for (const auto& word : a.augment)
-    if (word != "flip" && word != "crop")
-      return fail(fmt::format("--augment {}: '{}' is not one of: flip, crop", a.augment_text, word), "", Exit::usage);
   STRATA_TRY(read_schemes(a));
-  const auto margin = number_and_unit(a.margin_text);
-  if (!margin || margin->second != "pp" || !(margin->first > 0 && margin->first <= 50))
-    return fail(fmt::format("--margin {}: allowed: percentage points above 0 and up to 50", a.margin_text),
-                "as --margin 1pp or --margin 0.5pp", Exit::usage);
-  a.margin = margin->first / 100;
-  if (!a.target_text.empty()) {
-    const auto target = number_and_unit(a.target_text);
-    if (!target || target->second != "%" || !(target->first > 0 && target->first <= 100))
-      return fail(fmt::format("--target {}: allowed: above 0% and up to 100%", a.target_text), "as --target 95%",
-                  Exit::usage);
-    a.target = target->first / 100;
-  }
   return check_rule(a);
 }
 
@@ -115,7 +98,7 @@ Result<void> read_texts_of(TrainArguments& a) {
 Result<void> check_dataset(const TrainArguments& a) {
   if (a.dataset == "digits") return {};
   data::ReadOptions options;
-  options.data_dir = a.data_dir.empty() ? data::default_data_dir() : fs::path(a.data_dir);
+  options.data_dir = a.options.data_dir.empty() ? data::default_data_dir() : fs::path(a.options.data_dir);
   const auto reader = STRATA_TRY(data::make_reader(a.dataset, options));
   if (!a.dry_run || data::is_folder(a.dataset)) STRATA_TRY(reader->sources());
   return {};
@@ -160,8 +143,10 @@ void say_of_forecast(const store::Store& store, const std::string& run_id) {
   if (predicted && took) tell(fmt::format("{}\n", against_forecast(*predicted, *took)));
 }
 
-store::Run describe(const engine::Prepared& ready, const TrainArguments& a) {
+store::Run describe(const engine::Prepared& ready, const requests::TrainRequest& request, const TrainArguments& a) {
   auto run = engine::describe_run(ready, a, a);
+  run.settings.update(kept_of(a));
+  run.settings["request"] = requests::to_json(request);
   run.settings["verb"] = "train";
   run.settings["dataset"] = a.dataset;
   run.settings["epochs"] = a.epochs;
@@ -206,13 +191,16 @@ void scale_images(TrainArguments& a, plan::TrainingWork& work) {
   a.scaled += fmt::format(", {} of {} images", work.train, all);
 }
 
-Result<int> run_train(TrainArguments& a) {
+Result<int> run_train(requests::TrainRequest& request, RunArguments& arguments) {
+  TrainArguments a;
+  static_cast<requests::TrainRequest&>(a) = request;
+  static_cast<RunArguments&>(a) = arguments;
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   std::optional<OwnShard> own;
   if (a.cluster.splits()) {
-    const auto whole = STRATA_TRY(whole_training(a));
-    if (!a.cluster.on.empty()) return send_to_slurm(a, a, whole);
-    auto shard = STRATA_TRY(own_shard(a, a, whole));
+    const auto whole = STRATA_TRY(whole_training(request));
+    if (!a.cluster.on.empty()) return send_to_slurm(request, a, whole);
+    auto shard = STRATA_TRY(own_shard(request, a, whole));
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
     for (std::size_t repeat = 0; repeat < whole.parts; ++repeat)
@@ -226,7 +214,7 @@ Result<int> run_train(TrainArguments& a) {
   if (a.dry_run) return print_training_plan(a, *ready);
   STRATA_TRY(engine::check_resumed(*ready, a));
   auto store = STRATA_TRY(store::Store::open(path));
-  auto run = a.resumed ? *a.resumed : describe(*ready, a);
+  auto run = a.resumed ? *a.resumed : describe(*ready, request, a);
   if (own) run.settings.update(own->settings);
   const auto ended = engine::carry_out(std::move(run), a.resumed.has_value(), *ready, store, [&](auto& stored) {
     ProgressLine line;
@@ -244,20 +232,6 @@ Result<int> run_train(TrainArguments& a) {
   if (ended.exit_code() != 0) return ended.exit_code();
   say_of_forecast(store, ready->setting.run_id);
   return 0;
-}
-
-int train(TrainArguments& a) {
-  const auto code = run_train(a);
-  return code ? *code : print_error(code.error());
-}
-
-void add_train(CLI::App& app, int& exit_code, int argc, char** argv) {
-  auto* verb = app.add_subcommand(
-      "train", "train one network at its levels on real data: accuracy, loss and time, epoch by epoch");
-  auto a = std::make_shared<TrainArguments>();
-  a->words.assign(argv + 1, argv + argc);
-  add_train_options(*verb, *a);
-  verb->callback([a, &exit_code] { exit_code = train(*a); });
 }
 
 }  // namespace strata::cli

@@ -2,22 +2,18 @@
 // A training as `train` runs it and `resume` goes on with it.
 #pragma once
 
-#include "cli/compare.hpp"
+#include "cli/run_verbs.hpp"
 #include "plan/training_time.hpp"
 #include "training/initial_weights.hpp"
 
 namespace strata::cli {
 
-struct TrainArguments : engine::TrainRequest, RunArguments {
-  std::string levels_text, timeout_text, augment_text, margin_text = "1pp", target_text;  // as typed
-  std::vector<training::Initial> initials;  // what these say: a training each
+struct TrainArguments : requests::TrainRequest, RunArguments {
+  std::vector<training::Initial> initials;  // what --init says: a training each
   double images_share = 1;                  // that --scale leaves, of each split
   std::string scaled;                       // what it cut, in words
   std::vector<int> own_repeats;             // of a shard, from 0; empty: all
 };
-
-void add_train_options(CLI::App& verb, TrainArguments& a);
-void add_scale(CLI::App& verb, std::string& scale);  // --scale
 
 // The texts read, epochs and repeats scaled, everything else that can be wrong checked.
 Result<engine::Prepared> ready_to_train(TrainArguments& a);
@@ -30,11 +26,5 @@ std::string data_name(const TrainArguments& a, const std::string& set);
 
 // --scale for images, once they are counted: `work` gets those that are left, `a` says so.
 void scale_images(TrainArguments& a, plan::TrainingWork& work);
-
-// Trains and shows: the exit code, or what kept it from its end.
-Result<int> run_train(TrainArguments& a);
-
-// The same, where the error is said.
-int train(TrainArguments& a);
 
 }  // namespace strata::cli

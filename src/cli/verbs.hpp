@@ -3,13 +3,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace strata::cli {
 
-void add_compare(CLI::App& app, int& exit_code, int argc, char** argv);
-void add_train(CLI::App& app, int& exit_code, int argc, char** argv);
-void add_sweep(CLI::App& app, int& exit_code, int argc, char** argv);
-void add_run(CLI::App& app, int& exit_code, int argc, char** argv);
+// compare, sweep and train (run_verbs.hpp). `words`: those of the command line, after the program's name.
+void add_run_verbs(CLI::App& app, const std::vector<std::string>& words, int& exit_code);
+void add_run(CLI::App& app, const std::vector<std::string>& words, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_show(CLI::App& app, int& exit_code);

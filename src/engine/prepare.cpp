@@ -15,7 +15,6 @@
 #include "engine/foreseen.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/machine_facts.hpp"
-#include "plan/command.hpp"
 #include "plan/install.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
@@ -62,12 +61,6 @@ Result<void> check_levels(const Prepared& ready, const std::vector<std::string>&
       "`./strata list levels` says which modes and devices each has", Exit::environment);
 }
 
-std::string command_of(const std::vector<std::string>& words) {
-  std::string command = "./strata";
-  for (const auto& word : words) command += " " + plan::quoted(word);
-  return command;
-}
-
 // What is stored of each environment, that of the capture first.
 Json environments_of(const measure::Setting& setting) {
   Json all = Json::array();
@@ -90,14 +83,13 @@ Result<void> ask_environments(measure::Setting& s, const std::vector<std::string
 constexpr std::size_t kImagesOfSet = 256;  // of a data set; larger batches have several crops of each
 
 // The images that --dataset names, as files.
-Result<void> take_dataset(plan::Options& options, const CompareRequest& request, const fs::path& cache,
-                          EventSink& events) {
+Result<void> take_dataset(plan::Options& options, const fs::path& cache, EventSink& events) {
   if (options.dataset.empty()) return {};
   STRATA_TRY(private_folder(cache, "set STRATA_CACHE to a folder of your own"));
   data::ImageFilesOptions read;
-  read.data_dir = request.data_dir.empty() ? data::default_data_dir() : fs::path(request.data_dir);
+  read.data_dir = options.data_dir.empty() ? data::default_data_dir() : fs::path(options.data_dir);
   read.most = kImagesOfSet;
-  read.skip_bad = request.skip_bad;
+  read.skip_bad = options.skip_bad;
   read.note = [&events](const std::string& line) { events.note(line); };
   const auto folder = STRATA_TRY(data::image_files(options.dataset, read, cache));
   options.dataset_folder = folder.string();
@@ -124,7 +116,7 @@ store::Run describe_run(const Prepared& ready, const CompareRequest& request, co
   run.run_id = s.run_id;
   run.name = request.options.name;
   run.started = utc_now();
-  run.command = command_of(context.words);
+  run.command = context.command;
   run.version = STRATA_VERSION;
   run.seed = static_cast<std::int64_t>(s.order_seed);
   run.machine = s.machine;
@@ -144,7 +136,6 @@ store::Run describe_run(const Prepared& ready, const CompareRequest& request, co
                   {"ci_width", s.effort.ci_width > 0 ? Json(s.effort.ci_width) : Json()},
                   {"cases", ready.specs.size()},
                   {"memory_limit_gib", s.options.memory_limit_gib ? Json(*s.options.memory_limit_gib) : Json()},
-                  {"arguments", context.words},
                   {"folder", fs::current_path(ignored).string()}};
   if (!context.suite.is_null()) run.settings["suite"] = context.suite;
   return run;
@@ -192,9 +183,11 @@ Result<void> check_ci_width(const Prepared& ready, const std::optional<store::St
 Result<Prepared> prepare(const CompareRequest& request, const RunContext& context, EventSink& events) {
   Prepared ready;
   auto& s = ready.setting;
+  STRATA_TRY(plan::check_alone(request.options.environments, request.python));
   s.options = request.options;
+  plan::limit_files(s.options);
   s.place = installation();
-  STRATA_TRY(take_dataset(s.options, request, s.place.cache, events));
+  STRATA_TRY(take_dataset(s.options, s.place.cache, events));
   ready.specs = STRATA_TRY(plan::specs_of(s.options));
   if (!request.options.eval.empty()) {
     ready.score = STRATA_TRY(measure::score_file(request.options.eval));

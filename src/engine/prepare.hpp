@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/events.hpp"
-#include "engine/request.hpp"
+#include "engine/run_context.hpp"
 #include "level/level.hpp"
 #include "measure/compare.hpp"
 #include "store/store.hpp"

@@ -11,6 +11,7 @@
 #include "engine/sweep_runner.hpp"
 #include "measure/machine_facts.hpp"
 #include "probe/machine.hpp"
+#include "requests/codec.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::engine {
@@ -39,15 +40,15 @@ void arrange_points(Prepared& ready, const plan::Grid& grid, const std::function
 }
 
 // The search begins at the least batch of the list; the list's ends are its bounds.
-Result<void> begin_search(SweepRequest& request, Prepared& ready) {
-  if (request.find_batch.empty()) return {};
+Result<BatchBounds> begin_search(const SweepRequest& request, Prepared& ready) {
+  if (request.find_batch.empty()) return BatchBounds{};
   STRATA_TRY(analysis::parse_batch_rule(request.find_batch));
   std::vector<std::int64_t> named;
   for (const auto& spec : ready.specs)
     if (spec["batch"].is_number_integer()) named.push_back(spec["batch"].get<std::int64_t>());
   if (named.empty()) named = {1, kHighestBatch};
   const auto [low, high] = std::minmax_element(named.begin(), named.end());
-  request.batch_bounds = {*low, *high};
+  const BatchBounds bounds{*low, *high};
   if (*low == *high)
     return fail(fmt::format("--find-batch searches between two batches; --batch is {}", *low),
                 "name both ends, as --batch 1..256*2, or leave --batch out", Exit::usage);
@@ -57,30 +58,35 @@ Result<void> begin_search(SweepRequest& request, Prepared& ready) {
     if (std::find(once.begin(), once.end(), spec) == once.end()) once.push_back(spec);
   }
   ready.specs = std::move(once);
-  return {};
+  return bounds;
 }
 
 }  // namespace
 
-RunKind comparison() {
-  return {.verb = "", .measure = run_cases};
+RunKind comparison(const CompareRequest& request) {
+  return {.verb = "", .measure = run_cases, .settings = {{"request", requests::to_json(request)}}};
 }
 
-RunKind sweep(SweepRequest& request, const RunContext& context, std::function<void(std::vector<Json>&)> keep,
+RunKind sweep(const SweepRequest& request, const RunContext& context, std::function<void(std::vector<Json>&)> keep,
               Json settings) {
-  const auto grid = std::make_shared<std::optional<plan::Grid>>();
+  struct Begun {
+    std::optional<plan::Grid> grid;
+    BatchBounds bounds;
+  };
+  const auto begun = std::make_shared<Begun>();
+  settings["request"] = requests::to_json(request);
   return {.verb = "sweep",
-          .arrange = [&request, &context, grid, keep = std::move(keep)](Prepared& ready) -> Result<void> {
-            STRATA_TRY(begin_search(request, ready));
-            grid->emplace(ready.specs);
-            arrange_points(ready, **grid, keep);
+          .arrange = [&request, &context, begun, keep = std::move(keep)](Prepared& ready) -> Result<void> {
+            begun->bounds = STRATA_TRY(begin_search(request, ready));
+            begun->grid.emplace(ready.specs);
+            arrange_points(ready, *begun->grid, keep);
             if (!context.dry_run) limit_memory(ready);
             return {};
           },
           .measure =
-              [&request, grid](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
-                               EventSink& events) {
-                return SweepRunner(request, ready, **grid, facts, store, stored, events).run();
+              [&request, begun](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
+                                EventSink& events) {
+                return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
               },
           .settings = std::move(settings)};
 }

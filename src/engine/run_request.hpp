@@ -18,11 +18,11 @@ struct RunKind {
   nlohmann::json settings = nlohmann::json::object();  // that are stored of the run beside all verbs'
 };
 
-RunKind comparison();
+RunKind comparison(const CompareRequest& request);
 
 // A sweep's points, corners first, the rest in an order drawn from the seed. `keep`: those of a shard; empty: all.
-// `request` outlives it, and gets the bounds of its search.
-RunKind sweep(SweepRequest& request, const RunContext& context,
+// `request` outlives it.
+RunKind sweep(const SweepRequest& request, const RunContext& context,
               std::function<void(std::vector<nlohmann::json>&)> keep = {},
               nlohmann::json settings = nlohmann::json::object());
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/prepare.hpp"
-#include "engine/request.hpp"
+#include "engine/run_context.hpp"
 #include "plan/grid.hpp"
 #include "plan/peak_model.hpp"
 #include "plan/visit_model.hpp"

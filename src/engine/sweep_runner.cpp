@@ -29,8 +29,9 @@ constexpr double kSameLimit = 0.9;  // a level that had this share of today's li
 
 }  // namespace
 
-SweepRunner::SweepRunner(const SweepRequest& request, Prepared& ready, const plan::Grid& grid,
-                         measure::MachineFacts& facts, store::Store& store, StoredRun& stored, EventSink& events)
+SweepRunner::SweepRunner(const SweepRequest& request, const BatchBounds& bounds, Prepared& ready,
+                         const plan::Grid& grid, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
+                         EventSink& events)
     : request_(request),
       ready_(ready),
       grid_(grid),
@@ -41,10 +42,10 @@ SweepRunner::SweepRunner(const SweepRequest& request, Prepared& ready, const pla
       walks_(ready.setting.effort.restarts),
       total_s_(ready.setting.options.budget_s),
       visit_s_(visit_seconds(request, ready.setting.effort)),
-      forecast_(request, ready, grid, store.path()) {
+      forecast_(request, ready, grid, store.path()),
+      bounds_(bounds) {
   if (!request.find_batch.empty()) {
     if (auto rule = analysis::parse_batch_rule(request.find_batch)) rule_ = *rule;
-    std::tie(lowest_, highest_) = request.batch_bounds;
     stored.set("find_batch", request.find_batch);
   }
   for (const auto& spec : ready.specs) add_point(spec);
@@ -163,7 +164,8 @@ std::vector<SweepRunner::Point*> SweepRunner::search_on() {
   for (const auto& [others, curves] : all) {
     std::set<std::int64_t> batches;
     for (const auto& [level, curve] : curves)
-      if (const auto batch = analysis::next_batch(*rule_, curve, lowest_, highest_); batch && !curve.contains(*batch))
+      if (const auto batch = analysis::next_batch(*rule_, curve, bounds_.lowest, bounds_.highest);
+          batch && !curve.contains(*batch))
         batches.insert(*batch);
     for (const auto batch : batches) {
       auto spec = others;

@@ -17,11 +17,16 @@
 
 namespace strata::engine {
 
+// Between which --find-batch searches.
+struct BatchBounds {
+  std::int64_t lowest = 1, highest = 0;
+};
+
 class SweepRunner {
  public:
   // `grid`: of all points of the sweep, of which `ready` may have a part.
-  SweepRunner(const SweepRequest& request, Prepared& ready, const plan::Grid& grid, measure::MachineFacts& facts,
-              store::Store& store, StoredRun& stored, EventSink& events);
+  SweepRunner(const SweepRequest& request, const BatchBounds& bounds, Prepared& ready, const plan::Grid& grid,
+              measure::MachineFacts& facts, store::Store& store, StoredRun& stored, EventSink& events);
 
   // Until all walks are done, the budget is spent, or the program is interrupted. Error: the store's, or that of the
   // first point if no point can be measured.
@@ -92,7 +97,7 @@ class SweepRunner {
   std::size_t visits_ = 0;
   bool spent_ = false;  // the budget
   std::optional<analysis::BatchRule> rule_;
-  std::int64_t lowest_ = 1, highest_ = 0;                 // batches that are searched
+  const BatchBounds bounds_;
   std::set<std::pair<core::Mode, std::string>> unequal_;  // levels, beside all runs of eager
   plan::Outgrown outgrown_;
   plan::PeakModel peaks_;

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "level/line_count.hpp"
-#include "plan/command.hpp"
 #include "plan/jobs.hpp"
+#include "requests/commands.hpp"
 
 namespace strata::measure {
 
@@ -38,12 +38,12 @@ Result<Participant> make_participant(const level::Level& level, const plan::Bund
   participant.row.environment = level.in_environment;
   participant.row.judged = false;
   participant.row.reason = "the run ended before this level was measured";
-  participant.row.repeat =
-      fmt::format("./strata compare {} --levels {}{}", plan::case_words(bundle.info["spec"]),
-                  level.id == "eager" && level.variant == "default" ? "" : "eager,", level.level_and_variant());
-  participant.row.repeat += plan::run_words(setting.options);
+  const auto name = level.level_and_variant();
+  auto again = requests::of_case(setting.options, bundle.info["spec"],
+                                 name == "eager" ? std::vector{name} : std::vector<std::string>{"eager", name});
   if (setting.environments.empty() && setting.place.python != setting.place.tools_python)
-    participant.row.repeat += " --python " + plan::quoted(setting.place.python);
+    again.python = setting.place.python;
+  participant.row.repeat = requests::command_of(again);
   participant.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
                           {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
                           {"changes", level.changes}, {"default", level.default_text}};

@@ -111,6 +111,12 @@ Result<std::vector<NamedPython>> parse_environments(const std::vector<std::strin
   return all;
 }
 
+Result<void> check_alone(const std::vector<NamedPython>& named, const std::string& python) {
+  if (named.empty() || python.empty()) return {};
+  return wrong_usage("--env and --python exclude each other: --python PATH is the short form for one environment",
+                     fmt::format("name that one too: --env NAME={}", python));
+}
+
 std::string environment_words(const std::vector<NamedPython>& named) {
   std::string words;
   for (const auto& environment : named)

@@ -27,6 +27,9 @@ struct NamedEnvironment {
 // (usage): not NAME=PATH, a bad name or one given twice, a path that is no interpreter, an interpreter given twice.
 Result<std::vector<NamedPython>> parse_environments(const std::vector<std::string>& texts);
 
+// Error (usage): there is a --python beside them.
+Result<void> check_alone(const std::vector<NamedPython>& named, const std::string& python);
+
 // " --env old=/a/bin/python --env new=/b/bin/python"; "" for none.
 std::string environment_words(const std::vector<NamedPython>& named);
 

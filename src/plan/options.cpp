@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "common/hash.hpp"
@@ -209,6 +210,20 @@ Result<void> check_threads(const std::string& what, std::int64_t threads) {
   if (threads >= 1 && threads <= most) return {};
   return usage(fmt::format("{}: allowed: 1 to {} ({} for each of the {} processor{} that this process may use)", what,
                            most, kThreadsOfAProcessor, processors, processors == 1 ? "" : "s"));
+}
+
+void limit_files(const Options& options) {
+  const auto set = [](const char* variable, const std::optional<double>& limit, const std::string& found) {
+    const auto value = limit ? fmt::format("{}", *limit) : found;
+    value.empty() ? ::unsetenv(variable) : ::setenv(variable, value.c_str(), 1);
+  };
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  static const auto pixels = variable("STRATA_MAX_MEGAPIXELS"), expansion = variable("STRATA_MAX_EXPANSION");
+  set("STRATA_MAX_MEGAPIXELS", options.max_megapixels, pixels);
+  set("STRATA_MAX_EXPANSION", options.max_expansion, expansion);
 }
 
 Result<std::vector<std::string>> modes_of(const Options& options) {

@@ -31,6 +31,9 @@ struct Options {
   std::string size;                // of images (axes.hpp), several for a comparison; empty: the model's own
   std::vector<std::string> inputs, levels;
   std::string dataset, dataset_folder;  // whose images are the inputs; where they lie as files (data::image_files)
+  std::string data_dir;                 // where the files of data sets lie; empty: the usual place
+  bool skip_bad = false;                // leave out files of a data set that cannot be read
+  std::optional<double> max_megapixels, max_expansion;  // of what is read (limit_files)
   std::string input_from, input_file, weights, device = "cpu", mode = "infer", precision = "fp32", eval, name;
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   std::string reference;        // the level that others are compared with; empty: eager, or the first without it
@@ -66,6 +69,11 @@ Result<std::vector<std::string>> modes_of(const Options& options);
 
 // The precisions asked for, in that order.
 Result<std::vector<std::string>> precisions_of(const Options& options);
+
+// Bounds on what input files may unpack to. They reach the processes that read the files as variables
+// (STRATA_MAX_MEGAPIXELS, STRATA_MAX_EXPANSION), not by the case: a bound makes no other question of it. Of what the
+// options leave open the variable stays as this program found it.
+void limit_files(const Options& options);
 
 // One spec.json (docs/bundle.md) for each combination of modes, precisions, sizes, threads and batches. Errors:
 // contradicting options, unreadable files, bad shapes, unknown modes.

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 
-#include "plan/command.hpp"
 #include "report/format.hpp"
 
 namespace strata::report {
@@ -42,13 +41,17 @@ std::string torch_versions(const Json& environments) {
   return out;
 }
 
-std::string command_beside(const store::Run& run, const store::Row& row) {
+requests::Named named_beside(const store::Run& run, const store::Row& row) {
+  const auto& settings = run.settings;
+  requests::Named named{text(settings, "store"), text(settings, "request.python")};
   for (const auto& environment : run.environments) {
     const auto name = text(environment, "name");
-    if (!name.empty() && (row.environment.empty() || row.environment == name))
-      return plan::with_option(run.command, "--python", text(environment, "python"));
+    if (!name.empty() && (row.environment.empty() || row.environment == name)) {
+      named.python = text(environment, "python");
+      break;
+    }
   }
-  return run.command;
+  return named;
 }
 
 Json across_environments(const analysis::CaseStatistics& numbers) {

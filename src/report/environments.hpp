@@ -7,6 +7,7 @@
 
 #include "analysis/case_statistics.hpp"
 #include "report/access.hpp"
+#include "requests/commands.hpp"
 
 namespace strata::report {
 
@@ -18,7 +19,7 @@ std::string torch_versions(const Json& environments);
 
 // The run's command as if it had measured in the row's environment alone, with --python; as it is where none has a
 // name.
-std::string command_beside(const store::Run& run, const store::Row& row);
+requests::Named named_beside(const store::Run& run, const store::Row& row);
 
 // {"level", "variant", "from", "to", "ratio"} of each level that was measured in the first environment that it has a
 // number in and in another; `ratio` as of a row (docs/results_schema.md).

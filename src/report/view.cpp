@@ -17,7 +17,6 @@
 #include "measure/load_facts.hpp"
 #include "measure/peaks.hpp"
 #include "measure/warnings.hpp"
-#include "plan/command.hpp"
 #include "report/access.hpp"
 #include "report/accuracy.hpp"
 #include "report/clients.hpp"
@@ -28,6 +27,7 @@
 #include "report/settings.hpp"
 #include "report/shards.hpp"
 #include "report/slo.hpp"
+#include "requests/commands.hpp"
 #include "stats/compare.hpp"
 #include "store/run_state.hpp"
 
@@ -76,6 +76,7 @@ class CaseView {
   Json instead_of() const;
   Json aa_total() const;
   std::string next_command(const Json& headline_json, const Json& trust, const Json& rows) const;
+  std::string with_one_thread() const;  // the run's command
   std::string command_to_take(const std::string& level) const;
 
   const store::Run& run_;
@@ -376,7 +377,7 @@ Json CaseView::instead_of() const {
 std::string CaseView::next_command(const Json& headline_json, const Json& trust, const Json& rows) const {
   if (store::state_of(run_) == store::RunState::interrupted) return "./strata resume " + run_.run_id;
   if (headline_json["verdict"] == "not_reliable")
-    return trust["one_thread_fits"] == true ? plan::with_option(run_.command, "--threads", "1") : run_.command;
+    return trust["one_thread_fits"] == true ? with_one_thread() : run_.command;
   if (headline_json["verdict"] == "move")
     if (auto command = command_to_take(headline_json["level"]); !command.empty()) return command;
   for (const auto& row : rows)
@@ -389,6 +390,13 @@ std::string CaseView::next_command(const Json& headline_json, const Json& trust,
   return "./strata report " + run_.run_id;
 }
 
+std::string CaseView::with_one_thread() const {
+  auto request = requests::request_of_run(run_.settings);
+  if (!request) return run_.command;
+  requests::common_of(*request).options.thread_counts = {1};
+  return requests::command_of(*request, text(run_.settings, "store"));
+}
+
 // What writes the recommended level as files of its own; "" where nothing does.
 std::string CaseView::command_to_take(const std::string& level) const {
   const Json& spec = at(case_.bundle, "spec");
@@ -397,11 +405,11 @@ std::string CaseView::command_to_take(const std::string& level) const {
   const bool exports = case_.question.precision == core::Precision::fp32 && !is_train();  // others have no export
   const bool same_artefact = row->variant == "default" || row->variant == level::kHugePages;
   if (exports && same_artefact && row->info.contains("artefact"))
-    return plan::export_command(spec, case_.question.model, row->level, command_beside(run_, *row));
+    return requests::export_command(spec, case_.question.model, row->level, named_beside(run_, *row));
   if (const Json& program = at(row->info, "generate"); program.is_object())
-    return plan::generate_command(spec, case_.question.model,
-                                  {row->level, text(program, "target"), text(program, "options")},
-                                  command_beside(run_, *row));
+    return requests::generate_command(spec, case_.question.model,
+                                      {row->level, text(program, "target"), text(program, "options")},
+                                      named_beside(run_, *row).python);
   return "";
 }
 

@@ -77,7 +77,7 @@ def test_answers_several_requests_one_after_another_with_events_and_results(engi
 def test_a_run_of_the_engine_has_the_command_that_asks_for_it(engine, strata):
     send(engine, id=1, request=asked(name="by the engine"))
     run = answer_to(engine, 1)[1]["result"]["run"]
-    words = ["compare", MODEL, "--threads", "1", "--levels", "slow,fast", "--restarts", "1"]
+    words = ["compare", MODEL, "--levels", "slow,fast", "--threads", "1", "--restarts", "1"]
     assert run["command"].startswith("./strata " + " ".join(words)), run["command"]
     assert "--name 'by the engine'" in run["command"]
 

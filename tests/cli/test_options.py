@@ -207,7 +207,7 @@ def test_help_says_what_a_preset_is_and_what_is_taken_by_default(strata):
         (["--maths", "bf61"], ["--precision bf61", "did you mean 'bf16'?"]),
         (["--maths=bf16,bf16"], ["--precision", "bf16 is given twice"]),
         (["--precision", "200%"], ["--ci-width 200%", "allowed: between 0% and 100%"]),
-        (["--precision=2"], ["--ci-width 200%"]),
+        (["--precision=2"], ["--ci-width 2: allowed: between 0% and 100%"]),
         (["--maths", "bf16", "--precision", "bf16"], ["--precision is given 2 times"]),
     ],
 )

@@ -63,7 +63,7 @@ def stored(strata) -> list[dict]:
         (
             "\n".join(
                 f"{name} = {[f'{n}{end}' for n in range(1, 3000)]}"
-                for name, end in (("batch", ""), ("size", ""), ("budget", "s"), ("name", "x"))
+                for name, end in (("timeout", "s"), ("budget", "s"), ("name", "x"))
             ),
             "combinations",
         ),

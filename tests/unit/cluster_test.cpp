@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/on_slurm.hpp"
+#include "cli/sharding.hpp"
 #include "cluster/join.hpp"
 #include "cluster/progress.hpp"
 #include "cluster/shard.hpp"
@@ -133,15 +133,6 @@ TEST(TaskEnds, are_known_without_an_accounting_by_what_slurm_wrote_into_the_log)
   const auto lost = judge_task(nullptr, "", "measuring\n");
   EXPECT_EQ(lost.state, TaskState::unknown);
   EXPECT_THAT(lost.why, HasSubstr("its node may have gone"));
-}
-
-TEST(WordsOfATask, are_those_of_the_sweep_less_what_is_about_the_cluster) {
-  EXPECT_THAT(cli::words_of_task(
-                  {"sweep",    "net.py:build", "--on",          "slurm",     "--batch",          "1,2", "--nodes=3",
-                   "--sbatch", "--time=1:00",  "--partition",   "long",      "--constraint=a|b", "-o",  "x.html",
-                   "--store",  "s.db",         "--format=json", "--dry-run", "--folder",         "f",   "--name",
-                   "n"}),
-              ElementsAre("sweep", "net.py:build", "--batch", "1,2", "--name", "n"));
 }
 
 store::Case a_point(const std::string& name, bool finished = true, const std::string& network = "n") {

@@ -72,15 +72,16 @@ TEST(report_environments, come_first_in_the_headline_unless_nothing_can_be_compa
   EXPECT_TRUE(headline(one).at("sentence").get<std::string>().starts_with("Not reliable: "));
 }
 
-TEST(report_environments, give_a_rows_command_the_interpreter_that_it_ran_in) {
+TEST(report_environments, name_the_interpreter_that_a_row_ran_in) {
   store::Run run;
-  run.command = "./strata compare m --env old=/o/python --env new=/n/python";
+  run.settings = {{"request", {{"python", "/own/python"}}}, {"store", "s.db"}};
   store::Row row;
-  EXPECT_EQ(command_beside(run, row), run.command);
+  EXPECT_EQ(named_beside(run, row).python, "/own/python");
+  EXPECT_EQ(named_beside(run, row).store, "s.db");
   run.environments = kTwo;
-  EXPECT_EQ(command_beside(run, row), run.command + " --python /o/python");
+  EXPECT_EQ(named_beside(run, row).python, "/o/python");
   row.environment = "new";
-  EXPECT_EQ(command_beside(run, row), run.command + " --python /n/python");
+  EXPECT_EQ(named_beside(run, row).python, "/n/python");
 }
 
 }  // namespace

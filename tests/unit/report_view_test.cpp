@@ -23,7 +23,7 @@ Json case_of(const store::Run& run) {
 TEST(report_view, recommends_on_a_quiet_machine_and_gives_a_command_that_takes_the_level_away) {
   const auto one = case_of(run_with(0.01));
   EXPECT_EQ(text(one, "headline.level"), "static");
-  EXPECT_EQ(one["next_command"], "./strata generate m --threads 2 -o m-static");
+  EXPECT_EQ(one["next_command"], "./strata generate m -o m-static --threads 2");
   EXPECT_TRUE(flag(one, "trust.reliable"));
 }
 
@@ -156,7 +156,7 @@ TEST(report_view, a_recommended_variant_is_in_the_ledger_below_its_level) {
   ASSERT_EQ(edges.size(), 2U);
   EXPECT_EQ(text(edges[1], "from") + " " + text(edges[1], "to"), "static static@measured");
   EXPECT_EQ(text(edges[1], "changes"), "kernels chosen by timing");
-  EXPECT_EQ(one["next_command"], "./strata generate m --threads 2 --tune -o m-static");
+  EXPECT_EQ(one["next_command"], "./strata generate m -o m-static --threads 2 --tune");
 }
 
 Json limits_with(double weight_bytes, double flops, Json uncounted = Json::array()) {

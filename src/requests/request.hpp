@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions as values: what is wanted, never how it was typed.
+// Questions as values: what is wanted, never how it was typed. Their members are declared in members.cpp.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "plan/options.hpp"
-#include "store/record.hpp"
 
-namespace strata::engine {
+namespace strata::requests {
 
 struct CompareRequest {
   plan::Options options;
-  std::string python;     // an interpreter with PyTorch; empty: strata's own
-  std::string data_dir;   // where the files of data sets lie; empty: the usual place
-  bool skip_bad = false;  // leave out files of a data set that cannot be read
+  std::string python;  // an interpreter with PyTorch; empty: strata's own
 };
 
 // A comparison of every point of a grid within a budget, or a search for a batch.
@@ -28,11 +25,10 @@ struct SweepRequest : CompareRequest {
   bool retry = false;       // levels at points no smaller than one at which they ran out of memory, too
   bool full_proof = false;  // of every point, not of the corners alone
   std::string find_batch;   // the rule of a search (analysis/find_batch.hpp); empty: none
-  std::pair<std::int64_t, std::int64_t> batch_bounds;  // between which it searches
 };
 
 // Whole trainings of all levels that train, on the same images in the same order from the same weights. Of the options
-// it has the network's, the levels' and the run's (request_members.hpp); the rest follows from its own.
+// it has the network's, the levels' and the run's; mode, batch and threads follow from its own.
 struct TrainRequest : CompareRequest {
   std::string dataset;               // what it learns: a set's name, or a folder of images by class
   std::vector<std::string> augment;  // flip, crop
@@ -50,12 +46,26 @@ struct TrainRequest : CompareRequest {
   std::string scale;                         // the part that is done (plan/scale.hpp); empty: all of it
 };
 
-// The run that answers a request.
-struct RunContext {
-  std::vector<std::string> words;     // how it was asked for on a command line, after the program's name
-  std::optional<store::Run> resumed;  // the run that goes on
-  nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null
-  bool dry_run = false;               // nothing is installed or measured
+// The artefact of a level, with a program that serves it.
+struct ExportRequest : CompareRequest {
+  std::string level, output;
+  bool force = false;  // replace a folder that an earlier export made
 };
 
-}  // namespace strata::engine
+// The network as a program.
+struct GenerateRequest : CompareRequest {
+  std::string output, target = "onednn";
+  std::string memory_budget;  // "200MB" or "70%"; empty: none
+  bool tune = false, train = false;
+};
+
+// What a suite's file says, each entry a request of its own.
+struct SuiteRequest {
+  std::string suite;            // a file, or the name of one in suites/
+  std::string scale, data_dir;  // of its trainings
+  std::string python, name;
+};
+
+using Request = std::variant<CompareRequest, SweepRequest, TrainRequest, ExportRequest, GenerateRequest>;
+
+}  // namespace strata::requests

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `strata compare` takes.
+// How a run is asked for on a command line, beside its request, and what becomes of its result.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "engine/request.hpp"
+#include "engine/run_context.hpp"
 
 namespace strata::cli {
 
@@ -22,23 +22,18 @@ struct ClusterArguments {
   bool splits() const { return !shard.empty() || !on.empty(); }
 };
 
-// A run, and what becomes of its result.
 struct RunArguments : engine::RunContext {
   std::string store, format = "text", output;
   ClusterArguments cluster;  // of a sweep or a training
   bool quiet = false;        // nothing of the result on standard output
 };
 
-// The request and its run, with what is typed as text and read later (read_texts).
-struct CompareArguments : engine::SweepRequest, RunArguments {
-  std::string batch, threads, levels, budget, point_time, ci_width, timeout;
-  std::vector<std::string> environments;  // of --env
-  bool whole_budget = false;              // of a sweep: --budget is that of all cases together
-};
+// --dry-run, --store, --format, -o.
+void add_run_arguments(CLI::App& verb, RunArguments& a);
 
-void add_compare_options(CLI::App& verb, CompareArguments& a);
-
-// Fills `options` from the texts. Error: one is not of its form.
-Result<void> read_texts(CompareArguments& a);
+// What a run keeps of them beside its request, for `resume` and for the commands that it names; and back from its
+// settings.
+nlohmann::json kept_of(const RunArguments& a);
+void take_kept(RunArguments& a, const nlohmann::json& settings);
 
 }  // namespace strata::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_verbs.hpp"
+
+#include <memory>
+
+#include "cli/console.hpp"
+#include "cli/members.hpp"
+#include "cli/sharding.hpp"
+#include "cli/verbs.hpp"
+#include "requests/codec.hpp"
+#include "requests/members.hpp"
+
+namespace strata::cli {
+namespace {
+
+struct Verb {
+  const char *name, *about, *parts, *footer;  // `parts`: what shards are made of; empty: it is not split
+};
+
+constexpr const char* kMeasured =
+    "Exit codes: 0 measured; 1 a level failed, crashed, timed out, was unequal or unproven; 2 wrong usage, nothing was "
+    "measured; 3 the environment lacks what was required: a level that --levels names cannot run here (one of the "
+    "default set that cannot is only listed: 0); 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, what was measured "
+    "is stored (./strata resume RUN continues); 141 the reader of the output went away.";
+constexpr const char* kTrained =
+    "Exit codes: 0 trained; 1 a level failed, crashed, timed out, was unequal or unproven; 2 wrong usage, nothing was "
+    "trained; 3 the environment lacks what was required; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP, complete "
+    "epochs are stored (./strata resume RUN continues); 141 the reader of the output went away.";
+
+constexpr Verb kVerbs[] = {
+    {"compare", "run one network at its levels, prove equal work, measure interleaved, explain the difference", "",
+     kMeasured},
+    {"train", "train one network at its levels on real data: accuracy, loss and time, epoch by epoch", "repeats",
+     kTrained},
+    {"sweep", "compare over a grid of batches, sizes, threads, precisions: which level is the fastest where", "points",
+     kMeasured}};
+
+struct Asked {
+  requests::Request request;
+  RunArguments run;
+};
+
+void add_verb(CLI::App& app, const Verb& described, const std::vector<std::string>& words, int& exit_code) {
+  auto* verb = app.add_subcommand(described.name, described.about);
+  const auto asked = std::make_shared<Asked>(*requests::request_for(described.name));
+  asked->run.command = requests::command_of(words);
+  add_members(*verb, requests::members_of(asked->request));
+  add_run_arguments(*verb, asked->run);
+  if (*described.parts != '\0') add_cluster_options(*verb, asked->run.cluster, described.parts);
+  if (auto* deep = verb->get_option_no_throw("--deep")) deep->excludes(verb->get_option("--dynamic"));
+  if (auto* init = verb->get_option_no_throw("--init")) init->excludes(verb->get_option("--sweep-init"));
+  verb->footer(described.footer);
+  verb->callback([asked, &exit_code] {
+    const auto code = run_request(asked->request, asked->run);
+    exit_code = code ? *code : print_error(code.error());
+  });
+}
+
+}  // namespace
+
+Result<int> run_request(requests::Request& request, RunArguments& a) {
+  if (const auto* compare = std::get_if<requests::CompareRequest>(&request)) return run_compare(*compare, a);
+  if (auto* sweep = std::get_if<requests::SweepRequest>(&request)) return run_sweep(*sweep, a);
+  if (auto* train = std::get_if<requests::TrainRequest>(&request)) return run_train(*train, a);
+  return fail(requests::verb_of(request) + " makes no run", "", Exit::usage);
+}
+
+void add_run_verbs(CLI::App& app, const std::vector<std::string>& words, int& exit_code) {
+  for (const auto& verb : kVerbs) add_verb(app, verb, words, exit_code);
+}
+
+}  // namespace strata::cli

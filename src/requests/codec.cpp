@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "requests/codec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/escape.hpp"
+#include "common/nearest.hpp"
+#include "common/outside.hpp"
+#include "requests/members.hpp"
+
+namespace strata::requests {
+using Json = nlohmann::json;
+namespace {
+
+// In the order of Request.
+const std::vector<std::string>& verbs() {
+  static const std::vector<std::string> all{"compare", "sweep", "train", "export", "generate"};
+  return all;
+}
+
+// Members that differ from their defaults.
+std::vector<Member> changed(std::vector<Member> members, const std::vector<Member>& defaults) {
+  std::vector<Member> all;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i].json() != defaults[i].json()) all.push_back(std::move(members[i]));
+  return all;
+}
+std::vector<Member> changed(Request& request) {
+  auto plain = *request_for(verb_of(request));
+  return changed(members_of(request), members_of(plain));
+}
+
+Json json_of(const std::string& verb, const std::vector<Member>& members) {
+  Json value{{"verb", verb}, {"version", kRequestVersion}};
+  for (const auto& member : members) value[member.name] = member.json();
+  return value;
+}
+
+tl::unexpected<Error> refused(std::string what, std::string hint) {
+  return fail(std::move(what), std::move(hint), Exit::usage);
+}
+
+Result<void> read_members(const Json& value, const std::vector<Member>& members) {
+  std::vector<std::string> known{"verb", "version"};
+  for (const auto& member : members) known.push_back(member.name);
+  for (const auto& [name, given] : value.items())
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = nearest(name, known);
+      return refused(fmt::format("the request has a member {}, which is not known", outside::shown(name)),
+                     near ? fmt::format("did you mean \"{}\"?", *near) : "docs/engine.md lists the members");
+    }
+  for (const auto& member : members)
+    if (const auto given = value.find(member.name); given != value.end())
+      if (const auto allowed = member.read_json(*given))
+        return refused(
+            fmt::format("the request's member {} is {}; allowed: {}", member.name, outside::shown(*given), *allowed),
+            "docs/engine.md lists the members");
+  for (const auto& member : members)
+    if (member.required && member.values().empty())
+      return refused("the request names no " + member.name, fmt::format("add \"{}\": {}", member.name, member.help));
+  return {};
+}
+
+Result<void> check_version(const Json& value) {
+  if (!value.is_object())
+    return refused(fmt::format("the request is {}, not an object", outside::shown(value)),
+                   R"(as {"verb": "compare", "version": 1, "model": "resnet50"})");
+  if (const auto version = outside::as_integer(outside::field(value, "version")); version != kRequestVersion)
+    return refused(fmt::format("the request's version is {}", outside::shown(outside::field(value, "version"))),
+                   fmt::format("this strata reads \"version\": {}", kRequestVersion));
+  return {};
+}
+
+}  // namespace
+
+std::string verb_of(const Request& request) {
+  return verbs()[request.index()];
+}
+
+std::optional<Request> request_for(const std::string& verb) {
+  static const std::vector<Request> plain{CompareRequest{}, SweepRequest{}, TrainRequest{}, ExportRequest{},
+                                          GenerateRequest{}};
+  const auto at = std::find(verbs().begin(), verbs().end(), verb);
+  return at == verbs().end() ? std::nullopt : std::optional(plain[static_cast<std::size_t>(at - verbs().begin())]);
+}
+
+CompareRequest& common_of(Request& request) {
+  return std::visit([](auto& asked) -> CompareRequest& { return asked; }, request);
+}
+
+Json to_json(const Request& request) {
+  auto copy = request;
+  return json_of(verb_of(request), changed(copy));
+}
+
+Json to_json(const SuiteRequest& request) {
+  auto copy = request;
+  SuiteRequest plain;
+  return json_of("run", changed(members_of(copy), members_of(plain)));
+}
+
+Result<Request> read_request(const Json& value) {
+  STRATA_TRY(check_version(value));
+  auto request = request_for(outside::text_or(value, "verb"));
+  if (!request)
+    return tl::unexpected(unknown_value("the request's verb", outside::shown(outside::field(value, "verb")), verbs()));
+  STRATA_TRY(read_members(value, members_of(*request)));
+  return std::move(*request);
+}
+
+Result<SuiteRequest> read_suite_request(const Json& value) {
+  STRATA_TRY(check_version(value));
+  SuiteRequest request;
+  STRATA_TRY(read_members(value, members_of(request)));
+  return request;
+}
+
+std::vector<std::string> command_words(const Request& request) {
+  auto copy = request;
+  std::vector<std::string> words{verb_of(request)};
+  for (const auto& member : changed(copy)) {
+    if (member.takes == Takes::nothing) words.push_back(member.option);
+    for (auto& value : member.values()) {
+      if (!member.option.empty()) words.push_back(member.option);
+      words.push_back(std::move(value));
+    }
+  }
+  return words;
+}
+
+std::string command_of(const std::vector<std::string>& words) {
+  std::string command = "./strata";
+  for (const auto& word : words) command += " " + escape::shell_word(word);
+  return command;
+}
+
+std::string command_of(const Request& request, const std::string& store) {
+  auto words = command_words(request);
+  if (!store.empty()) words.insert(words.end(), {"--store", store});
+  return command_of(words);
+}
+
+}  // namespace strata::requests

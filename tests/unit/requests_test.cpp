@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests as JSON and as words: nothing is lost on the way, and what cannot be a request is refused with the nearest.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/members.hpp"
+#include "requests/codec.hpp"
+#include "requests/members.hpp"
+
+namespace strata::requests {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A value that a member takes and that is not its default.
+void fill(const Member& member, int number) {
+  const auto before = member.json();
+  const auto word = fmt::format("text-{}", number);
+  for (const Json& value : std::initializer_list<Json>{true,
+                                                       number,
+                                                       0.25,
+                                                       word,
+                                                       "cuda",
+                                                       "nll",
+                                                       "quick",
+                                                       "mlperf",
+                                                       "libtorch",
+                                                       {"a", "b c"},
+                                                       {"flip", "crop"},
+                                                       {1, 2},
+                                                       {{{"name", "old"}, {"python", "/usr/bin/python3"}}}})
+    if (!member.read_json(value) && member.json() != before) return;
+  ADD_FAILURE() << member.name << " took none of the values";
+}
+
+std::vector<Request> filled() {
+  std::vector<Request> all;
+  for (const char* verb : {"compare", "sweep", "train", "export", "generate"}) {
+    all.push_back(*request_for(verb));
+    int number = 2;
+    for (const auto& member : members_of(all.back())) fill(member, number++);
+  }
+  return all;
+}
+
+TEST(Request, comes_back_from_json_with_every_member) {
+  for (const auto& request : filled()) {
+    const auto written = to_json(request);
+    const auto read = read_request(Json::parse(written.dump()));
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(to_json(*read), written);
+    auto copy = request;
+    EXPECT_EQ(written.size(), members_of(copy).size() + 2) << verb_of(request);
+  }
+}
+
+TEST(Request, is_read_back_by_the_options_of_its_verb_from_the_words_that_it_is_rendered_to) {
+  for (const auto& request : filled()) {
+    const auto words = command_words(request);
+    auto read = *request_for(verb_of(request));
+    CLI::App app;
+    cli::add_members(*app.add_subcommand(verb_of(request)), members_of(read));
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    EXPECT_EQ(to_json(read), to_json(request));
+  }
+}
+
+TEST(Request, of_a_suite_comes_back_from_json) {
+  SuiteRequest request;
+  int number = 2;
+  for (const auto& member : members_of(request)) fill(member, number++);
+  const auto read = read_suite_request(to_json(request));
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(to_json(*read), to_json(request));
+}
+
+TEST(Request, says_only_what_is_no_default) {
+  CompareRequest request;
+  request.options.model = "resnet50";
+  EXPECT_EQ(to_json(request), Json::parse(R"({"verb": "compare", "version": 1, "model": "resnet50"})"));
+  EXPECT_THAT(command_words(request), ElementsAre("compare", "resnet50"));
+}
+
+TEST(Request, takes_what_a_person_types) {
+  const auto typed = [](Request request, std::vector<std::pair<const char*, const char*>> values) {
+    const auto members = members_of(request);
+    for (const auto& [name, value] : values) {
+      const auto named = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.name == name; });
+      EXPECT_TRUE(named->read(value)) << name << " " << value;
+    }
+    return to_json(request);
+  };
+  EXPECT_EQ(typed(*request_for("sweep"), {{"batch", "1..8*2"},
+                                          {"budget_s", "2m"},
+                                          {"ci_width", "0.005%"},
+                                          {"levels", "eager,compile@freezing"},
+                                          {"input", "x=float32:1x3"},
+                                          {"input", "y=int64:1x2:0..9"}}),
+            Json::parse(R"({"verb": "sweep", "version": 1, "batch": [1, 2, 4, 8], "budget_s": 120.0,
+                            "ci_width": 0.00005, "levels": ["eager", "compile@freezing"],
+                            "input": ["x=float32:1x3", "y=int64:1x2:0..9"]})"));
+  const auto training = typed(*request_for("train"), {{"margin", "0.7pp"}, {"target", "98.5%"}, {"augment", "crop"}});
+  EXPECT_NEAR(training["margin"].get<double>(), 0.007, 1e-12);
+  EXPECT_EQ(training["target"], 0.985);
+  EXPECT_THAT(command_of(*read_request([&] {
+                auto whole = training;
+                whole["model"] = "m";
+                whole["dataset"] = "a set";
+                return whole;
+              }())),
+              "./strata train m --dataset 'a set' --augment crop --margin 0.7pp --target 98.5%");
+}
+
+TEST(Request, says_what_a_value_may_be_with_the_option_that_was_typed) {
+  auto request = *request_for("train");
+  const auto what = [&](const char* name, const char* value) {
+    for (const auto& member : members_of(request))
+      if (member.name == name)
+        if (const auto read = member.read(value); !read) return read.error().what;
+    return std::string();
+  };
+  EXPECT_EQ(what("epochs", "0"), "--epochs 0: allowed: 1 to 100000");
+  EXPECT_EQ(what("epochs", "1e3"), "--epochs 1e3: not a whole number; allowed: 1 to 100000");
+  EXPECT_EQ(what("margin", "51pp"), "--margin 51pp: allowed: percentage points above 0 and up to 50");
+  EXPECT_EQ(what("margin", "1%"), "--margin 1%: allowed: percentage points above 0 and up to 50");
+  EXPECT_EQ(what("target", "101%"), "--target 101%: allowed: above 0% and up to 100%");
+  EXPECT_EQ(what("augment", "flip,rotate"), "--augment flip,rotate: 'rotate' is not one of: flip, crop");
+  EXPECT_EQ(what("augment", "flip,flip"), "--augment flip,flip: flip is given twice");
+  EXPECT_EQ(what("augment", "flip,"), "--augment flip,: an entry is empty");
+  EXPECT_EQ(what("device", "gpu"), "--device gpu: unknown (did you mean 'cpu'?); allowed: cpu, cuda");
+}
+
+TEST(Request, that_is_none_is_refused_with_what_is_allowed_and_the_nearest_name) {
+  const auto error = [](const char* text) {
+    const auto read = read_request(Json::parse(text));
+    return read ? Error{} : read.error();
+  };
+  EXPECT_THAT(error("[]").what, HasSubstr("not an object"));
+  EXPECT_THAT(error(R"({"verb": "compare", "version": 2, "model": "m"})").what, HasSubstr("version is 2"));
+  EXPECT_THAT(error(R"({"verb": "compare", "model": "m"})").what, HasSubstr("version is null"));
+  EXPECT_THAT(error(R"({"verb": "comprae", "version": 1})").what, HasSubstr("did you mean 'compare'"));
+  EXPECT_THAT(error(R"({"verb": "compare", "version": 1})").what, HasSubstr("names no model"));
+  EXPECT_EQ(error(R"({"verb": "compare", "version": 1, "model": "m", "levles": ["a"]})").hint,
+            "did you mean \"levels\"?");
+  EXPECT_THAT(error(R"({"verb": "compare", "version": 1, "model": "m", "find_batch": "throughput"})").what,
+              HasSubstr("find_batch"));
+  for (const char* wrong :
+       {R"("batch": 8)", R"("batch": [0])", R"("batch": ["8"])", R"("batch": [1e99])", R"("budget_s": -1)",
+        R"("timeout_s": 1e300)", R"("name": "--deep")", R"("budget_s": "2m")", R"("deep": 1)", R"("name": "")",
+        R"("restarts": null)", R"("seed": -1)", R"("environments": [{"name": "a"}])", R"("restarts": 101)",
+        R"("device": "gpu")", R"("levels": ["a,b"])", R"("ci_width": 2)"}) {
+    const auto refused = error(fmt::format(R"({{"verb": "compare", "version": 1, "model": "m", {}}})", wrong).c_str());
+    EXPECT_THAT(refused.what, HasSubstr("; allowed: ")) << wrong;
+    EXPECT_EQ(refused.exit, Exit::usage) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace strata::requests
