@@ -4,60 +4,98 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "cli/console.hpp"
 #include "cli/document.hpp"
 #include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
+#include "report/access.hpp"
 #include "report/render_file.hpp"
 #include "report/view.hpp"
 
 namespace strata::cli {
+using Json = nlohmann::json;
 namespace {
+
+// Beside the store, or where -o says; the exit code.
+int show_page(const RunArguments& a, const store::Store& store, const measure::Setting& setting,
+              const document::Document& document) {
+  return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
+                          : write_page(document, setting.place, a.output);
+}
 
 // The result in the wanted form on standard output; for a person also the report's place.
 int show_result(const RunArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto run = store.load_run(setting.run_id);
   if (!run) return print_error(run.error());
-  const auto result = report::view(*run);
+  const Json result = report::view(*run);
   engine::keep_verdicts(store, setting.run_id, result);
   if (const int code = a.quiet ? 0 : print_result(result, a.format); code != 0) return code;
-  const auto document = report::compare_document({result});
-  return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
-                          : write_page(document, setting.place, a.output);
+  return show_page(a, store, setting, report::compare_document({result}));
+}
+
+// How right the forecast was that a run was begun with.
+void say_of_forecast(const store::Store& store, const std::string& run_id) {
+  const auto run = store.load_case(run_id, "");
+  if (!run) return;
+  const auto predicted = report::number(run->settings, "predicted_s"), took = report::number(run->settings, "wall_s");
+  if (!predicted || !took) return;
+  const double off = 100 * (*predicted / std::max(*took, 1e-3) - 1);
+  tell(fmt::format("took {:.1f} min, predicted {:.1f} min ({:.0f}% too {})\n", *took / 60, *predicted / 60,
+                   std::abs(off), off < 0 ? "short" : "long"));
 }
 
 }  // namespace
 
-Result<int> run_as(const requests::CompareRequest& request, RunArguments& a, engine::RunKind kind, const Shown& shown) {
+int show_document(const RunArguments& a, store::Store& store, const measure::Setting& setting,
+                  const MakeDocument& make) {
+  const auto run = store.load_run(setting.run_id);
+  if (!run) return print_error(run.error());
+  const auto document = make(*run);
+  if (!document) return print_error(document.error());
+  engine::keep_verdict(store, *run, document->summary);
+  if (const int code = a.quiet ? 0 : print_document(*document, a.format); code != 0) return code;
+  return show_page(a, store, setting, *document);
+}
+
+Result<int> run_as(const requests::CompareRequest& request, const RunArguments& a, engine::RunKind kind,
+                   const RunView& view) {
   STRATA_TRY(format_option(a.format));
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   const auto path = store::Store::path_of(a.store);
-  kind.settings.update(kept_of(a));
+  if (!a.resumed) kind.settings.update(kept_of(a));
   ProgressLine line(a.quiet);
   auto ready = engine::prepare_run(request, a, path, kind, line);
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
-  if (a.dry_run) return print_plan(*ready, a, shown);
+  if (a.dry_run) return view.print_plan(*ready);
   warn_of_model_file(request.options.model);
   auto store = STRATA_TRY(store::Store::open(path));
   const auto ended = STRATA_TRY(engine::run_prepared(*ready, request, a, store, kind, line));
   line.clear();
   // What was measured before an error is shown all the same.
-  const int code = ended.has_case ? shown.result(a, store, ready->setting) : 0;
+  const int shown = ended.has_case ? view.show(store, ready->setting) : 0;
   if (interrupted())
-    tell(ended.has_case ? fmt::format("interrupted: what was measured is stored; ./strata resume {} continues\n",
-                                      ready->setting.run_id)
-                        : std::string("interrupted: nothing was measured, and nothing is stored\n"));
+    tell(ended.has_case
+             ? fmt::format("interrupted: {}; ./strata resume {} continues\n", view.kept, ready->setting.run_id)
+             : fmt::format("interrupted: nothing was {}, and nothing is stored\n", view.done));
   if (interrupted()) return interrupt_exit_code();
   if (ended.failed) return tl::unexpected(*ended.failed);
-  return code != 0 ? code : ended.exit_code();
+  const int code = shown != 0 ? shown : ended.exit_code();
+  if (code == 0) say_of_forecast(store, ready->setting.run_id);
+  return code;
 }
 
 Result<int> run_compare(const requests::CompareRequest& request, RunArguments& a) {
   const auto path = store::Store::path_of(a.store);
   return run_as(request, a, engine::comparison(request),
-                {.result = show_result,
-                 .plan = [path](const auto& ready, auto*) { return engine::plan_comparison(ready, path); }});
+                {.print_plan =
+                     [&](const auto& ready) {
+                       return print_plan(ready, a, false, [&](auto&) { return engine::plan_comparison(ready, path); });
+                     },
+                 .show = [&](auto& store, const auto& setting) { return show_result(a, store, setting); }});
 }
 
 }  // namespace strata::cli

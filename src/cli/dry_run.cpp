@@ -91,16 +91,17 @@ void print(const engine::CasePlan& plan, bool of_sweep, report::Format format) {
 
 }  // namespace
 
-Result<int> print_plan(const engine::Prepared& ready, const RunArguments& a, const Shown& shown) {
+Result<int> print_plan(const engine::Prepared& ready, const RunArguments& a, bool of_sweep,
+                       const std::function<engine::CasePlan(engine::EventSink&)>& plan_cases) {
   engine::CasePlan plan;
   {
     ProgressLine line;
-    const auto checked = engine::check_cases(ready, shown.of_sweep, line);
+    const auto checked = engine::check_cases(ready, of_sweep, line);
     if (!checked && !interrupted()) return tl::unexpected(checked.error());
-    if (!interrupted()) plan = shown.plan(ready, &line);
+    if (!interrupted()) plan = plan_cases(line);
   }
   if (interrupted()) return interrupt_exit_code();
-  print(plan, shown.of_sweep, report::format_from(a.format).value_or(report::Format::text));
+  print(plan, of_sweep, report::format_from(a.format).value_or(report::Format::text));
   return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "plan/model_file.hpp"
 #include "report/render/render.hpp"
 #include "report/sweep.hpp"
+#include "report/training.hpp"
 #include "report/view.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
@@ -58,16 +59,18 @@ class EventLines final : public engine::EventSink {
 };
 
 // As --format json of the verb prints it; the list of runs gets its verdicts.
-Result<Json> result_of(store::Store& store, const std::string& run_id, bool of_sweep) {
+Result<Json> result_of(store::Store& store, const std::string& run_id, const requests::Request& request) {
   const auto run = STRATA_TRY(store.load_run(run_id));
-  if (of_sweep) {
-    const auto document = report::sweep_document(run);
-    engine::keep_verdict(store, run, document.summary);
-    return Json::parse(STRATA_TRY(document::render(document, "json", {}, {})));
+  if (std::holds_alternative<requests::CompareRequest>(request)) {
+    auto result = report::view(run);
+    engine::keep_verdicts(store, run_id, result);
+    return result;
   }
-  auto result = report::view(run);
-  engine::keep_verdicts(store, run_id, result);
-  return result;
+  const auto document = STRATA_TRY(std::holds_alternative<requests::TrainRequest>(request)
+                                       ? report::training_document(run, store)
+                                       : Result<document::Document>(report::sweep_document(run)));
+  engine::keep_verdict(store, run, document.summary);
+  return Json::parse(STRATA_TRY(document::render(document, "json", {}, {})));
 }
 
 struct EngineArguments {
@@ -89,22 +92,26 @@ Result<void> set_environments(requests::CompareRequest& request, const EngineArg
   return {};
 }
 
-Result<engine::RunKind> kind_of(const requests::Request& request, const engine::RunContext& context) {
-  if (const auto* compare = std::get_if<requests::CompareRequest>(&request)) return engine::comparison(*compare);
-  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) return engine::sweep(*sweep, context);
-  return fail(fmt::format("the engine does not answer {} yet", requests::verb_of(request)),
-              "it answers compare and sweep; for others there is the command line", Exit::usage);
-}
-
 // Prepares, runs, and says its result; what was measured before an error or a cancel is a result, too.
 Result<void> carry_out(const Json& id, requests::Request request, const EngineArguments& a) {
   EventLines events(id);
-  auto& asked = requests::common_of(request);
-  STRATA_TRY(set_environments(asked, a));
+  STRATA_TRY(set_environments(requests::common_of(request), a));
   const engine::RunContext context{
       .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
-  const auto kind = STRATA_TRY(kind_of(request, context));
-  const bool swept = std::holds_alternative<requests::SweepRequest>(request);
+  std::optional<engine::TrainingPlan> plan;
+  engine::RunKind kind;
+  if (const auto* compare = std::get_if<requests::CompareRequest>(&request)) {
+    kind = engine::comparison(*compare);
+  } else if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) {
+    kind = engine::sweep(*sweep, context);
+  } else if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
+    plan = STRATA_TRY(engine::plan_training(*train, context));
+    kind = engine::training(*plan, context);
+  } else {
+    return fail(fmt::format("the engine does not answer {} yet", requests::verb_of(request)),
+                "it answers compare, sweep and train; for others there is the command line", Exit::usage);
+  }
+  const requests::CompareRequest& asked = plan ? *plan : requests::common_of(request);
   auto ready = STRATA_TRY(engine::prepare_run(asked, context, a.store_path(), kind, events));
   if (const auto notice = plan::notice_of(asked.options.model); !notice.empty()) events.note(notice);
   auto store = STRATA_TRY(store::Store::open(a.store_path()));
@@ -113,7 +120,7 @@ Result<void> carry_out(const Json& id, requests::Request request, const EngineAr
   if (!ended.has_case && ended.failed) return tl::unexpected(*ended.failed);
   if (!ended.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
   const auto& run_id = ready.setting.run_id;
-  auto result = result_of(store, run_id, swept);
+  auto result = result_of(store, run_id, request);
   if (!result) {
     say_error(id, result.error(), run_id);
     return {};

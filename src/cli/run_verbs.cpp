@@ -58,10 +58,10 @@ void add_verb(CLI::App& app, const Verb& described, const std::vector<std::strin
 
 }  // namespace
 
-Result<int> run_request(requests::Request& request, RunArguments& a) {
+Result<int> run_request(const requests::Request& request, RunArguments& a) {
   if (const auto* compare = std::get_if<requests::CompareRequest>(&request)) return run_compare(*compare, a);
-  if (auto* sweep = std::get_if<requests::SweepRequest>(&request)) return run_sweep(*sweep, a);
-  if (auto* train = std::get_if<requests::TrainRequest>(&request)) return run_train(*train, a);
+  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) return run_sweep(*sweep, a);
+  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) return run_train(*train, a);
   return fail(requests::verb_of(request) + " makes no run", "", Exit::usage);
 }
 

@@ -2,29 +2,39 @@
 // The verbs that make a run: compare, sweep, train.
 #pragma once
 
+#include <functional>
+
 #include "cli/run_arguments.hpp"
 #include "engine/case_plan.hpp"
 #include "engine/run_request.hpp"
+#include "report/document.hpp"
 
 namespace strata::cli {
 
 // Each checks, runs, shows: the exit code, or what kept it from its end.
 Result<int> run_compare(const requests::CompareRequest& request, RunArguments& a);
-Result<int> run_sweep(requests::SweepRequest& request, RunArguments& a);
-Result<int> run_train(requests::TrainRequest& request, RunArguments& a);
+Result<int> run_sweep(const requests::SweepRequest& request, RunArguments& a);
+Result<int> run_train(const requests::TrainRequest& request, RunArguments& a);
 // Whichever it is. Error: it makes no run.
-Result<int> run_request(requests::Request& request, RunArguments& a);
+Result<int> run_request(const requests::Request& request, RunArguments& a);
 
-// What a comparison and a sweep have in common. `print_plan`: of --dry-run.
-struct Shown {
-  std::function<int(const RunArguments&, store::Store&, const measure::Setting&)> result;
-  std::function<engine::CasePlan(const engine::Prepared&, engine::EventSink*)> plan;
-  bool of_sweep = false;
+// What a person sees of a verb's run.
+struct RunView {
+  std::function<Result<int>(const engine::Prepared&)> print_plan;       // in its place; the exit code
+  std::function<int(store::Store&, const measure::Setting&)> show;      // what is stored of it; the exit code
+  std::string kept = "what was measured is stored", done = "measured";  // once it is interrupted
 };
-Result<int> run_as(const requests::CompareRequest& request, RunArguments& a, engine::RunKind kind, const Shown& shown);
+Result<int> run_as(const requests::CompareRequest& request, const RunArguments& a, engine::RunKind kind,
+                   const RunView& view);
 
-// --dry-run: what would run, with what it is likely to take; the exit code. Error: what a run would refuse of the
-// networks.
-Result<int> print_plan(const engine::Prepared& ready, const RunArguments& a, const Shown& shown);
+// The document that `make` makes of the stored run: on standard output, its summary in the list of runs, as a page.
+using MakeDocument = std::function<Result<document::Document>(const store::Run&)>;
+int show_document(const RunArguments& a, store::Store& store, const measure::Setting& setting,
+                  const MakeDocument& make);
+
+// --dry-run of a comparison or a sweep: what would run, as `plan` says, with what it is likely to take; the exit code.
+// Error: what a run would refuse of the networks.
+Result<int> print_plan(const engine::Prepared& ready, const RunArguments& a, bool of_sweep,
+                       const std::function<engine::CasePlan(engine::EventSink&)>& plan);
 
 }  // namespace strata::cli

@@ -9,9 +9,9 @@
 #include <new>
 
 #include "cli/console.hpp"
-#include "cli/forecast.hpp"
 #include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
+#include "engine/training_forecast.hpp"
 #include "probe/gpu.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
@@ -34,8 +34,7 @@ std::optional<Error> lacking_device(const std::string& device) {
   return Error{"no device cuda: " + gpus.why_not, "", Exit::ok};
 }
 
-void plan_training(PlannedEntry& planned, TrainArguments& a, engine::Prepared& ready) {
-  const auto prediction = forecast(a, ready);
+void show_training(PlannedEntry& planned, const engine::TrainingForecast& prediction) {
   std::vector<std::string> names;
   for (const auto& level : prediction.levels) names.push_back(level.level);
   planned.levels = joined(names);
@@ -47,7 +46,7 @@ void plan_training(PlannedEntry& planned, TrainArguments& a, engine::Prepared& r
   if (prediction.bytes > 0) planned.bytes = prediction.bytes;
 }
 
-void plan_cases(PlannedEntry& planned, const engine::CasePlan& plan) {
+void show_cases(PlannedEntry& planned, const engine::CasePlan& plan) {
   std::vector<std::string> levels;
   for (const auto& run_case : plan.cases)
     for (const auto& name : run_case.levels)
@@ -60,27 +59,33 @@ void plan_cases(PlannedEntry& planned, const engine::CasePlan& plan) {
   if (plan.bytes > 0) planned.bytes = plan.bytes * static_cast<double>(cases);
 }
 
+// What is likely to come of its request. Error: it cannot be asked, or not here.
+Result<void> plan_request(PlannedEntry& planned, const requests::Request& request, const fs::path& store) {
+  ProgressLine line;
+  engine::RunContext context;
+  context.dry_run = true;
+  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
+    const auto plan = STRATA_TRY(engine::plan_training(*train, context));
+    auto ready = STRATA_TRY(engine::prepare(plan, context, line));
+    engine::drop_untrained(ready);
+    show_training(planned, engine::forecast_training(plan, ready, store, line));
+    return {};
+  }
+  const auto* sweep = std::get_if<requests::SweepRequest>(&request);
+  const auto ready =
+      STRATA_TRY(engine::prepare(sweep ? *sweep : std::get<requests::CompareRequest>(request), context, line));
+  show_cases(planned,
+             sweep ? engine::plan_sweep(ready, *sweep, store, nullptr) : engine::plan_comparison(ready, store));
+  return {};
+}
+
 Result<PlannedEntry> plan_entry(const SuiteEntry& entry, const fs::path& store) {
   PlannedEntry planned{.entry = entry};
   planned.unavailable = lacking_device(entry.device);
   if (planned.unavailable) return planned;
-  auto request = entry.request;
-  auto* train = std::get_if<requests::TrainRequest>(&request);
-  TrainArguments training;
-  RunArguments a;
-  a.dry_run = true;
-  ProgressLine line;
-  if (train) static_cast<requests::TrainRequest&>(training) = *train, training.dry_run = true;
-  auto ready = train ? ready_to_train(training) : engine::prepare(requests::common_of(request), a, line);
-  if (!ready && ready.error().exit == Exit::usage) return tl::unexpected(ready.error());
-  if (!ready)
-    planned.unavailable = ready.error();
-  else if (train)
-    plan_training(planned, training, *ready);
-  else if (const auto* sweep = std::get_if<requests::SweepRequest>(&request))
-    plan_cases(planned, engine::plan_sweep(*ready, *sweep, store, nullptr));
-  else
-    plan_cases(planned, engine::plan_comparison(*ready, store));
+  const auto done = plan_request(planned, entry.request, store);
+  if (!done && done.error().exit == Exit::usage) return tl::unexpected(done.error());
+  if (!done) planned.unavailable = done.error();
   return planned;
 }
 

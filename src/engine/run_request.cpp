@@ -9,6 +9,7 @@
 #include "analysis/find_batch.hpp"
 #include "engine/run_case.hpp"
 #include "engine/sweep_runner.hpp"
+#include "engine/train_runner.hpp"
 #include "measure/machine_facts.hpp"
 #include "probe/machine.hpp"
 #include "requests/codec.hpp"
@@ -89,6 +90,25 @@ RunKind sweep(const SweepRequest& request, const RunContext& context, std::funct
                 return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
               },
           .settings = std::move(settings)};
+}
+
+RunKind training(TrainingPlan& plan, const RunContext& context, Json settings) {
+  Json all = Json::object();
+  if (!context.resumed) {  // else it is judged as it began
+    all = {{"dataset", plan.dataset}, {"epochs", plan.epochs},           {"repeats", plan.repeats},
+           {"margin", plan.margin},   {"loss_margin", plan.loss_margin}, {"rule", plan.rule}};
+    if (plan.target) all["target"] = *plan.target;
+  }
+  all["request"] = plan.asked;
+  all.update(settings);
+  return {.verb = "train",
+          .arrange = [](Prepared& ready) -> Result<void> {
+            drop_untrained(ready);
+            return {};
+          },
+          .measure = [&plan](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
+                             EventSink& events) { return run_training(plan, ready, facts, store, stored, events); },
+          .settings = std::move(all)};
 }
 
 Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context, const fs::path& store,

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "engine/stored_run.hpp"
+#include "engine/training_plan.hpp"
 
 namespace strata::engine {
 
@@ -25,6 +26,10 @@ RunKind comparison(const CompareRequest& request);
 RunKind sweep(const SweepRequest& request, const RunContext& context,
               std::function<void(std::vector<nlohmann::json>&)> keep = {},
               nlohmann::json settings = nlohmann::json::object());
+
+// A training at the levels that train. `plan` outlives it, and gets the images that --scale leaves. `settings`: a
+// shard's.
+RunKind training(TrainingPlan& plan, const RunContext& context, nlohmann::json settings = nlohmann::json::object());
 
 // All that can be wrong is checked, nothing is measured. `store` need not exist.
 Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context,
