@@ -71,7 +71,6 @@ Result<int> run_as(const requests::CompareRequest& request, const RunArguments& 
   if (interrupted()) return interrupt_exit_code();
   if (!ready) return tl::unexpected(ready.error());
   if (a.dry_run) return view.print_plan(*ready);
-  warn_of_model_file(request.options.model);
   auto store = STRATA_TRY(store::Store::open(path));
   const auto ended = STRATA_TRY(engine::run_prepared(*ready, request, a, store, kind, line));
   line.clear();

@@ -11,12 +11,10 @@
 #include "cli/request_queue.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
+#include "engine/export_runner.hpp"
+#include "engine/generate_runner.hpp"
+#include "engine/queries.hpp"
 #include "engine/run_request.hpp"
-#include "plan/model_file.hpp"
-#include "report/render/render.hpp"
-#include "report/sweep.hpp"
-#include "report/training.hpp"
-#include "report/view.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
 
@@ -58,19 +56,15 @@ class EventLines final : public engine::EventSink {
   engine::ProgressPace pace_{std::chrono::milliseconds(500)};
 };
 
-// As --format json of the verb prints it; the list of runs gets its verdicts.
-Result<Json> result_of(store::Store& store, const std::string& run_id, const requests::Request& request) {
+// The result of a run; the list of runs gets its verdicts.
+Result<Json> result_of(store::Store& store, const std::string& run_id) {
   const auto run = STRATA_TRY(store.load_run(run_id));
-  if (std::holds_alternative<requests::CompareRequest>(request)) {
-    auto result = report::view(run);
+  auto result = STRATA_TRY(engine::result_of(run, store));
+  if (const auto document = engine::document_of(run, store))
+    engine::keep_verdict(store, run, document->value().summary);
+  else
     engine::keep_verdicts(store, run_id, result);
-    return result;
-  }
-  const auto document = STRATA_TRY(std::holds_alternative<requests::TrainRequest>(request)
-                                       ? report::training_document(run, store)
-                                       : Result<document::Document>(report::sweep_document(run)));
-  engine::keep_verdict(store, run, document.summary);
-  return Json::parse(STRATA_TRY(document::render(document, "json", {}, {})));
+  return result;
 }
 
 struct EngineArguments {
@@ -92,35 +86,18 @@ Result<void> set_environments(requests::CompareRequest& request, const EngineArg
   return {};
 }
 
-// Prepares, runs, and says its result; what was measured before an error or a cancel is a result, too.
-Result<void> carry_out(const Json& id, requests::Request request, const EngineArguments& a) {
+// Runs, and says its result; what was measured before an error or a cancel is a result, too.
+Result<void> measure(const Json& id, const requests::CompareRequest& asked, const engine::RunContext& context,
+                     const engine::RunKind& kind, const fs::path& path) {
   EventLines events(id);
-  STRATA_TRY(set_environments(requests::common_of(request), a));
-  const engine::RunContext context{
-      .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
-  std::optional<engine::TrainingPlan> plan;
-  engine::RunKind kind;
-  if (const auto* compare = std::get_if<requests::CompareRequest>(&request)) {
-    kind = engine::comparison(*compare);
-  } else if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) {
-    kind = engine::sweep(*sweep, context);
-  } else if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
-    plan = STRATA_TRY(engine::plan_training(*train, context));
-    kind = engine::training(*plan, context);
-  } else {
-    return fail(fmt::format("the engine does not answer {} yet", requests::verb_of(request)),
-                "it answers compare, sweep and train; for others there is the command line", Exit::usage);
-  }
-  const requests::CompareRequest& asked = plan ? *plan : requests::common_of(request);
-  auto ready = STRATA_TRY(engine::prepare_run(asked, context, a.store_path(), kind, events));
-  if (const auto notice = plan::notice_of(asked.options.model); !notice.empty()) events.note(notice);
-  auto store = STRATA_TRY(store::Store::open(a.store_path()));
+  auto ready = STRATA_TRY(engine::prepare_run(asked, context, path, kind, events));
+  auto store = STRATA_TRY(store::Store::open(path));
   const auto ended = STRATA_TRY(engine::run_prepared(ready, asked, context, store, kind, events));
   const bool cancelled = interrupted();
   if (!ended.has_case && ended.failed) return tl::unexpected(*ended.failed);
   if (!ended.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
   const auto& run_id = ready.setting.run_id;
-  auto result = result_of(store, run_id, request);
+  auto result = result_of(store, run_id);
   if (!result) {
     say_error(id, result.error(), run_id);
     return {};
@@ -136,14 +113,61 @@ Result<void> carry_out(const Json& id, requests::Request request, const EngineAr
   return {};
 }
 
+// What makes no run has no id of one, and nothing of it is there before its end.
+void say_result(const Json& id, Json result, int code = 0) {
+  say(id, {{"result", std::move(result)},
+           {"run", nullptr},
+           {"exit_code", code},
+           {"cancelled", false},
+           {"failed", nullptr}});
+}
+
+Result<void> carry_out(const Json& id, requests::Request request, const EngineArguments& a) {
+  STRATA_TRY(set_environments(requests::common_of(request), a));
+  const engine::RunContext context{
+      .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
+  const auto path = a.store_path();
+  if (const auto* compare = std::get_if<requests::CompareRequest>(&request))
+    return measure(id, *compare, context, engine::comparison(*compare), path);
+  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request))
+    return measure(id, *sweep, context, engine::sweep(*sweep, context), path);
+  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
+    auto plan = STRATA_TRY(engine::plan_training(*train, context));
+    return measure(id, plan, context, engine::training(plan, context), path);
+  }
+  EventLines events(id);
+  if (const auto* generate = std::get_if<requests::GenerateRequest>(&request)) {
+    const auto done = STRATA_TRY(engine::run_generate(*generate, events));
+    say_result(
+        id, {{"folder", done.folder.string()}, {"summary", done.summary}, {"build", done.build}, {"test", done.test}});
+    return {};
+  }
+  const auto done = STRATA_TRY(engine::run_export(std::get<requests::ExportRequest>(request), path, events));
+  say_result(id, {{"folder", done.folder.string()},
+                  {"build", done.build},
+                  {"test", done.test},
+                  {"certificate", done.evidence.certificate},
+                  {"note", done.evidence.certificate.is_object() ? done.evidence.note : done.evidence.why_not},
+                  {"prove", done.proving}});
+  return {};
+}
+
 void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) try {
   if (entry.error) return say_error(entry.id, *entry.error);
   if (entry.cancelled) return say_error(entry.id, {"cancelled before it began", "", Exit::failed});
+  if (requests::is_query(entry.request)) {
+    const auto query = requests::read_query(entry.request);
+    if (!query) return say_error(entry.id, query.error());
+    auto answer = engine::answer_query(*query, a.store_path());
+    return answer ? say_result(entry.id, std::move(answer->result), answer->exit_code)
+                  : say_error(entry.id, answer.error());
+  }
   auto request = requests::read_request(entry.request);
   if (!request) return say_error(entry.id, request.error());
   plan::forget_fresh_captures();
   const auto done = carry_out(entry.id, std::move(*request), a);
-  if (!done && interrupted()) return say_error(entry.id, {"cancelled: nothing was measured", "", Exit::failed});
+  if (!done && interrupted())
+    return say_error(entry.id, {"cancelled: nothing was measured or written", "", Exit::failed});
   if (!done) say_error(entry.id, done.error());
 } catch (const std::exception& error) {  // what no check foresaw costs this answer, and no other
   say_error(entry.id, {std::string("unforeseen: ") + error.what(), "what was measured is stored", Exit::failed});

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `strata export MODEL --level L -o DIR`: the artefact of a level, a program that serves it, a test and the
-// certificate, in one folder.
+// `strata export MODEL --level L -o DIR`
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "cli/console.hpp"
@@ -12,187 +9,41 @@
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
-#include "common/nearest.hpp"
-#include "common/python.hpp"
-#include "engine/artefact.hpp"
-#include "export/write.hpp"
-#include "requests/commands.hpp"
+#include "engine/export_runner.hpp"
 #include "requests/members.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
 namespace {
 
 struct ExportArguments : requests::ExportRequest {
   std::string store;
 };
 
-// The command that writes the level's program; "" if there is none for this network.
-std::string program_of(const level::Level& level, const Json& spec, const std::string& python) {
-  const auto target = level.generate.find(spec.value("device", "cpu"));
-  if (target == level.generate.end()) return "";
-  // "m/net.py:build" is called "net:build", as its capture would be
-  const auto file = fs::path(spec.value("model", "model")).filename().string();
-  const auto colon = std::min(file.rfind(':'), file.size());
-  const auto model = fs::path(file.substr(0, colon)).stem().string() + file.substr(colon);
-  return requests::generate_command(spec, model, {level.id, target->second, level.generate_options}, python);
-}
-
-// Why a level has no artefact, and what to take instead.
-Error no_artefact(const level::Level& level, const level::Found& installed, const Json& spec,
-                  const std::string& python) {
-  if (const auto command = program_of(level, spec, python); !command.empty())
-    return {fmt::format("level {} ({}) is exported by another command: it is a program of its own", level.name(),
-                        level.title),
-            command, Exit::usage};
-  std::vector<std::string> shipping;
-  std::string closest;
-  for (const auto& other : installed.levels) {
-    if (!level::ships(other)) continue;
-    shipping.push_back(other.id);
-    if (other.from == level.id && !other.peer && closest.empty())
-      closest = fmt::format("{} ({}); all of them: ", other.id, other.changes);
-  }
-  const auto why =
-      level.harness             ? std::string("it runs no network")
-      : !level.prepare.empty()  ? fmt::format("its folder {} holds no export/export.json", level.folder.string())
-      : level.language == "c++" ? fmt::format("its network is a hand-written program, {}", level.folder.string())
-                                : std::string("it runs the Python module itself, and your own code already is that");
-  return {fmt::format("level {} ({}) has no artefact that could be shipped: {}", level.id, level.title, why),
-          shipping.empty() ? std::string() : fmt::format("--level {}{}", closest, fmt::join(shipping, ", ")),
-          Exit::usage};
-}
-
-Result<level::Level> choose_level(const ExportArguments& a, const Installation& place, const Json& spec) {
-  const auto& name = a.level;
-  const auto discovered = level::discover(level::search_path(place.root));
-  std::vector<std::string> known;
-  if (name.find('@') != std::string::npos) {
-    auto variant = STRATA_TRY(plan::choose_levels(discovered, {name}));
-    const auto& chosen = variant.front();
-    if (chosen.variant == level::kHugePages)
-      return fail(
-          fmt::format("--level {}: huge pages are a setting of the process and make no other artefact", name),
-          fmt::format("--level {}, and start its program with GLIBC_TUNABLES={}", chosen.id, level::kHugePagesTunable),
-          Exit::usage);
-    if (!level::ships(chosen)) return tl::unexpected(no_artefact(chosen, discovered, spec, a.python));
-    const auto base = std::find_if(discovered.levels.begin(), discovered.levels.end(),
-                                   [&](const auto& level) { return level.id == chosen.id; });
-    if (base->bakes_weights != chosen.bakes_weights)  // the program that is shipped puts the weights in
-      return fail(fmt::format("--level {}: its artefact holds its weights, and the program that serves {} puts them in",
-                              name, chosen.id),
-                  fmt::format("export {} itself", chosen.id), Exit::usage);
-    return chosen;
-  }
-  for (const auto& level : discovered.levels) {
-    known.push_back(level.id);
-    if (level.id != name) continue;
-    if (!level::ships(level)) return tl::unexpected(no_artefact(level, discovered, spec, a.python));
-    return level;
-  }
-  for (const auto& problem : discovered.problems)  // it is there, but cannot be read
-    if (problem.where.parent_path().filename() == name)
-      return fail("--level: " + problem.error.what, problem.error.hint, Exit::usage);
-  const auto near = nearest(name, known);
-  return fail(fmt::format("--level: unknown level '{}'{}; known: {}", name,
-                          near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
-              "`strata list levels` describes them", Exit::usage);
-}
-
-struct Ready {
-  Installation place;
-  level::Level level;
-  Json spec;
-  plan::Environments environments;
-};
-
-Result<Ready> get_ready(const ExportArguments& a) {
-  Ready ready;
-  ready.place = installation();
-  if (!a.python.empty()) ready.place.python = a.python;
-  auto options = a.options;
-  auto spec = STRATA_TRY(plan::spec_of(options));
-  ready.level = STRATA_TRY(choose_level(a, ready.place, spec));
-  if (options.precision != "fp32")
-    return fail(fmt::format("--precision {}: artefacts are exported in fp32 only", options.precision), "leave it out",
-                Exit::usage);
-  ready.spec = std::move(spec);
-  return ready;
-}
-
-// Versions of Python packages, "" for one that is not there.
-Json versions_of(const std::vector<std::string>& packages, const std::string& python, const fs::path& root) {
-  worker::Launch launch;
-  std::vector<std::string> words{"-c",
-                                 "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n "
-                                 "except m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in "
-                                 "sys.argv[1:]}))"};
-  words.insert(words.end(), packages.begin(), packages.end());
-  launch.argv = python_command(python, root, words);
-  launch.env = python_variables({});
-  const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
-  const auto reply = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
-  return reply.is_object() ? reply : Json::object();
-}
-
-void say_done(const exporting::Draft& draft, const exporting::Recipe& recipe, const exporting::Evidence& evidence,
-              const std::string& proving) {
+void say_done(const engine::Exported& done) {
+  const auto& evidence = done.evidence;
   if (!evidence.certificate.is_object())
-    tell(
-        fmt::format("warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not, proving));
+    tell(fmt::format("warning: nothing is proven about this artefact: {}\n  prove it: {}\n", evidence.why_not,
+                     done.proving));
   else if (!evidence.note.empty())
-    tell(fmt::format("warning: {}\n  prove it: {}\n", evidence.note, proving));
-  answer(fmt::format("{}\n", draft.place().string()));
+    tell(fmt::format("warning: {}\n  prove it: {}\n", evidence.note, done.proving));
+  answer(fmt::format("{}\n", done.folder.string()));
   if (evidence.certificate.is_object())
     answer(fmt::format("  equal work proven by run {}\n", evidence.certificate.value("run", "")));
-  answer(fmt::format("  build it: cd {} && {}\n  test it:  {}\n", escape::shell_word(draft.place().string()),
-                     recipe.build, recipe.test));
-}
-
-// What ends an export: an interrupt is no fault of the level.
-int ended_by(const Error& error) {
-  if (!interrupted()) return print_error(error);
-  print_error({"interrupted: nothing was written", "", Exit::failed});
-  return interrupt_exit_code();
+  answer(fmt::format("  build it: cd {} && {}\n  test it:  {}\n", escape::shell_word(done.folder.string()), done.build,
+                     done.test));
 }
 
 int export_level(const ExportArguments& a) {
-  auto ready = get_ready(a);
-  if (!ready) return print_error(ready.error());
-  auto draft = exporting::Draft::begin(a.output, a.force);
-  if (!draft) return ended_by(draft.error());
-  auto environments = plan::ask_environments(ready->place, ready->level.needs);
-  if (!environments) return ended_by(environments.error());
-  ready->environments = std::move(*environments);
   ProgressLine line;
-  warn_of_model_file(a.options.model);
-  const auto bundle =
-      plan::get_bundle(ready->spec, ready->place, ready->environments.measured, engine::wishes_of(a.options, line));
+  const auto done = engine::run_export(a, store::Store::path_of(a.store), line);
   line.clear();
-  if (!bundle) return ended_by(bundle.error());
-  const auto job = engine::get_artefact(ready->level, *bundle, ready->environments, ready->place, a.options, line);
-  line.clear();
-  if (!job) return ended_by(job.error());
-  const auto recipe = exporting::read_recipe(*job, ready->place);
-  if (!recipe) return ended_by(recipe.error());
-  const auto evidence = exporting::find_evidence(store::Store::path_of(a.store), *job);
-  // eager cannot run an ONNX file, and a level that is named and cannot run ends with exit code 3
-  const bool python = bundle->info.at("model").value("kind", "") != "onnx";
-  auto levels = python ? std::vector<std::string>{"eager"} : std::vector<std::string>{};
-  levels.push_back(ready->level.name());
-  const auto proving = requests::command_of(requests::of_case({}, ready->spec, levels));
-  const exporting::Export exported{.job = *job,
-                                   .recipe = *recipe,
-                                   .evidence = evidence,
-                                   .proving = proving,
-                                   .versions = versions_of(recipe->packages, recipe->python, ready->place.root),
-                                   .shared = ready->place.root / "runtime/serve"};
-  if (auto written = exporting::write_export(*draft, exported); !written) return ended_by(written.error());
-  if (interrupted()) return ended_by({});
-  if (auto there = draft->publish(); !there) return ended_by(there.error());
-  say_done(*draft, *recipe, evidence, proving);
+  if (!done && interrupted()) {  // which is no fault of the level
+    print_error({"interrupted: nothing was written", "", Exit::failed});
+    return interrupt_exit_code();
+  }
+  if (!done) return print_error(done.error());
+  say_done(*done);
   return 0;
 }
 

@@ -7,17 +7,17 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/lacking.hpp"
 #include "cli/members.hpp"
-#include "cli/memory_budget.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "compiler/compile.hpp"
 #include "generate/compile_bundle.hpp"
+#include "generate/memory_budget.hpp"
 #include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
+#include "plan/lacking.hpp"
 #include "plan/options.hpp"
 #include "report/format.hpp"
 #include "report/program.hpp"
@@ -37,7 +37,7 @@ Result<void> check_dump(const GraphArguments& a) {
   if (!a.budget.empty() && (a.dump_after.empty() || !a.backward))
     return fail("--memory-budget: only the program of a training step is made to fit one",
                 "add --mode train --backward --dump-after plan_memory", Exit::usage);
-  STRATA_TRY(parse_memory_budget(a.budget));
+  STRATA_TRY(generate::parse_memory_budget(a.budget));
   const std::string reduced = a.backward ? "amp-bf16" : "bf16";
   if (a.precision != "fp32" && (a.precision != reduced || a.dump_after.empty()))
     return fail(fmt::format("--precision {}: {}", a.precision,
@@ -85,6 +85,7 @@ Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   ProgressLine line;
   warn_of_model_file(a.options.model);
+  plan::limit_files(a.options);
   return plan::get_bundle(spec, place, environments.measured, engine::wishes_of(a.options, line));
 }
 
@@ -99,9 +100,9 @@ Result<graph::TrainingGraph> wanted_graph(const GraphArguments& a, const std::fi
 }
 
 // What the levels on a processor lack of the network; a training step of strata's own is made of what they have.
-std::vector<Lacking> lacking_of(const GraphArguments& a, const graph::Graph& graph) {
+std::vector<plan::Lacking> lacking_of(const GraphArguments& a, const graph::Graph& graph) {
   if (a.backward) return {};
-  return lacking(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
+  return plan::lacking(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
 }
 
 int show_graph(const GraphArguments& a) {
@@ -121,7 +122,7 @@ int show_graph(const GraphArguments& a) {
     const compiler::Options passes{.block = a.block,
                                    .stop_after = a.dump_after,
                                    .target = a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
-                                   .budget = *parse_memory_budget(a.budget),
+                                   .budget = *generate::parse_memory_budget(a.budget),
                                    .type = a.precision == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
     return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
   }

@@ -11,12 +11,14 @@
 
 #include "cli/console.hpp"
 #include "cli/list_runs.hpp"
+#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/python.hpp"
+#include "engine/queries.hpp"
 #include "level/own_environment.hpp"
 #include "plan/availability.hpp"
 #include "plan/environment.hpp"
@@ -24,9 +26,8 @@
 #include "plan/supported.hpp"
 #include "report/format.hpp"
 #include "report/render/text_table.hpp"
-#include "report/suite.hpp"
 #include "report/table.hpp"
-#include "store/run_state.hpp"
+#include "requests/members.hpp"
 #include "store/store.hpp"
 #include "worker/worker.hpp"
 
@@ -38,8 +39,7 @@ namespace {
 constexpr const char* kListCodes = "Exit codes: 0 listed; 1 what is listed cannot be read; 2 wrong usage.";
 
 struct ListArguments {
-  std::string format = "text", store, python, level, name, model, since;
-  int limit = 20;
+  std::string format = "text", python, level;
 };
 using Row = std::vector<Json>;  // strings, numbers and lists of strings, as many as there are columns
 using Rows = std::vector<Row>;
@@ -245,33 +245,21 @@ std::string fitted_runs(report::Cells header, const Rows& rows, std::size_t widt
   return report::table(header, cells, report::Format::text);
 }
 
-int runs(const ListArguments& a) {
-  const auto path = store::Store::path_of(a.store);
+struct RunsArguments : requests::RunsRequest {
+  std::string store, format = "text";
+};
+
+int runs(const RunsArguments& a) {
   const report::Cells header{"run", "name", "started", "state", "verdict", "cases", "command"};
-  if (a.store.empty() && !there_is(path)) return no_runs(header, a.format);
-  auto store = store::Store::open_existing(path);
-  if (!store) return print_error(store.error());
+  const auto path = store::Store::path_of(a.store);
+  if (!a.store.empty() && !there_is(path)) return print_error(store::Store::open_existing(path).error());
+  const auto listed = engine::list_runs(a, path);
+  if (!listed) return print_error(listed.error());
   const bool all = a.name.empty() && a.model.empty() && a.since.empty();
-  const auto stored = store->list_runs(all ? a.limit : 0);
-  if (!stored) return print_error(stored.error());
-  if (stored->empty()) return no_runs(header, a.format);
+  if (listed->empty() && all) return no_runs(header, a.format);
   Rows rows;
-  for (const auto& run : *stored) {
-    if (a.limit > 0 && rows.size() == static_cast<std::size_t>(a.limit)) break;
-    if (run.name.find(a.name) == std::string::npos || run.started < a.since) continue;
-    const auto cases = store->run_cases(run.run_id);
-    if (!cases) return print_error(cases.error());
-    const auto is_of_model = [&](const auto& one) {
-      return one.id.substr(0, one.id.find('/')).find(a.model) != std::string::npos;
-    };
-    if (!a.model.empty() && std::none_of(cases->begin(), cases->end(), is_of_model)) continue;
-    std::vector<std::string> ids;
-    for (const auto& run_case : *cases) ids.push_back(run_case.id);
-    auto verdicts = store::verdicts_of(*cases);
-    if (report::is_suite(run)) verdicts.push_back(report::suite_summary(run));
-    rows.push_back({run.run_id, run.name, run.started, std::string(store::to_string(store::state_of(run))), verdicts,
-                    ids, run.command});
-  }
+  for (const auto& one : *listed)
+    rows.push_back({one.run, one.name, one.started, one.state, one.verdicts, one.cases, one.command});
   if (a.format != "text" || ::isatty(STDOUT_FILENO) == 0) return print(header, rows, a.format);
   answer(fitted_runs(header, rows, static_cast<std::size_t>(terminal_style().width)));
   return 0;
@@ -304,17 +292,11 @@ void add_list(CLI::App& app, int& exit_code) {
 }
 
 void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
-  auto a = std::make_shared<ListArguments>();
+  auto a = std::make_shared<RunsArguments>();
   auto* subcommand = verb.add_subcommand(name, "runs in the store, the newest first");
   format_choice(subcommand->add_option("--format", a->format, "of the list"));
   add_store(*subcommand, a->store);
-  whole(subcommand->add_option("--limit", a->limit, "how many (0: all)")->capture_default_str(), 0, 1'000'000'000);
-  subcommand->add_option("--name", a->name, "only runs whose name has this in it (default: all)")->type_name("NAME");
-  subcommand->add_option("--model", a->model, "only runs with a case whose model has this in its name (default: all)")
-      ->type_name("MODEL");
-  subcommand
-      ->add_option("--since", a->since, "only runs that started on this day or later, as 2026-11-27 (default: all)")
-      ->type_name("DATE");
+  add_members(*subcommand, requests::members_of(*a));
   subcommand->footer(kListCodes);
   subcommand->callback([a, &exit_code] { exit_code = runs(*a); });
 }

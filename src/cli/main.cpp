@@ -12,11 +12,11 @@
 
 #include "cli/console.hpp"
 #include "cli/doctor.hpp"
-#include "cli/former_names.hpp"
 #include "cli/level.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
+#include "requests/former_names.hpp"
 #include "store/store.hpp"
 
 namespace {
@@ -44,7 +44,7 @@ int main(int argc, char** original) {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   ask_for_no_telemetry();
-  auto words = strata::cli::with_current_names({original + 1, original + argc});
+  auto words = strata::requests::with_current_names({original + 1, original + argc});
   std::vector<char*> current{original[0]};
   for (auto& word : words) current.push_back(word.data());
   current.push_back(nullptr);

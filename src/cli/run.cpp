@@ -12,9 +12,10 @@
 #include "cli/document.hpp"
 #include "cli/members.hpp"
 #include "cli/option.hpp"
-#include "cli/suite_run.hpp"
+#include "cli/run_verbs.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
+#include "engine/suite_run.hpp"
 #include "plan/scale.hpp"
 #include "probe/machine.hpp"
 #include "report/access.hpp"
@@ -41,7 +42,7 @@ struct Total {
   std::size_t unknown = 0;
 };
 
-Total total_of(const std::vector<PlannedEntry>& entries, const SuiteRun& suite_run) {
+Total total_of(const std::vector<engine::PlannedEntry>& entries, const engine::SuiteRun& suite_run) {
   Total total;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (suite_run.is_done(i) || entries[i].unavailable) continue;
@@ -52,7 +53,7 @@ Total total_of(const std::vector<PlannedEntry>& entries, const SuiteRun& suite_r
   return total;
 }
 
-Json json_of(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total) {
+Json json_of(const suite::Suite& suite, const std::vector<engine::PlannedEntry>& entries, const Total& total) {
   Json all = Json::array();
   for (const auto& entry : entries)
     all.push_back({{"command", entry.entry.command},
@@ -75,7 +76,7 @@ std::string in_words(const Total& total) {
   return total.seconds > 0 ? fmt::format("{}, and {}", report::about(total.seconds), unknown) : unknown;
 }
 
-void print_suite_plan(const suite::Suite& suite, const std::vector<PlannedEntry>& entries, const Total& total,
+void print_suite_plan(const suite::Suite& suite, const std::vector<engine::PlannedEntry>& entries, const Total& total,
                       report::Format format) {
   if (format == report::Format::json) return answer_json(json_of(suite, entries, total), 1);
   std::vector<report::Cells> rows;
@@ -107,32 +108,6 @@ Result<void> agree_to(const Total& total, const SuiteArguments& a) {
   return {};
 }
 
-store::Run describe(const suite::Suite& suite, const std::vector<SuiteEntry>& entries, const SuiteArguments& a) {
-  store::Run run;
-  run.run_id = engine::new_run_id();
-  run.name = a.name;
-  run.started = utc_now();
-  run.command = a.command;
-  run.version = STRATA_VERSION;
-  run.machine = probe::machine();
-  Json all = Json::array();
-  for (const auto& entry : entries)
-    all.push_back({{"command", entry.command}, {"label", entry.label}, {"state", ""}, {"reason", ""}});
-  std::error_code ignored;
-  run.settings = {{"verb", "run"},
-                  {"title", suite.title},
-                  {"about", suite.about},
-                  {"source", suite.source},
-                  {"file", fs::absolute(suite.path, ignored).string()},
-                  {"hash", suite.hash},
-                  {"scale", a.scale},
-                  {"request", requests::to_json(a)},
-                  {"format", a.format},
-                  {"folder", fs::current_path(ignored).string()},
-                  {"entries", all}};
-  return run;
-}
-
 int show_suite(const SuiteArguments& a, const fs::path& path, const std::string& id) {
   const auto store = store::Store::open_existing(path);
   if (!store) return print_error(store.error());
@@ -150,16 +125,30 @@ Result<void> find_resumed(SuiteArguments& a, const fs::path& store, const suite:
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
                 "start a new run of it", Exit::usage);
   if (a.resumed || !a.resume) return {};
-  auto earlier = STRATA_TRY(SuiteRun::unfinished(store, suite.hash, a.scale));
+  auto earlier = STRATA_TRY(engine::SuiteRun::unfinished(store, suite.hash, a.scale));
   if (!earlier) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
   a.resumed = std::move(earlier);
   return {};
 }
 
-Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+// Shown as if its command had been typed, where the suite is shown as text.
+Result<int> run_entry(const requests::Request& request, engine::RunContext context, const SuiteArguments& a,
+                      const fs::path& store) {
+  RunArguments run;
+  static_cast<engine::RunContext&>(run) = std::move(context);
+  run.store = store.string();
+  run.quiet = a.format != "text";
+  const auto code = run_request(request, run);
+  if (!code && !interrupted()) print_error(code.error());
+  return code;
+}
+
+Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std::vector<engine::SuiteEntry>& entries,
                         const fs::path& store) {
-  SuiteRun suite_run(a.resumed ? *a.resumed : describe(suite, entries, a), store);
-  const auto planned = STRATA_TRY(plan_entries(suite, entries, store));
+  engine::SuiteRun suite_run(a.resumed ? *a.resumed : engine::describe_suite(suite, entries, a, a.command, a.format),
+                             store);
+  ProgressLine line;
+  const auto planned = STRATA_TRY(engine::plan_entries(suite, entries, store, line));
   if (interrupted()) return interrupt_exit_code();
   const auto total = total_of(planned, suite_run);
   if (a.dry_run) {
@@ -169,7 +158,10 @@ Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std:
   STRATA_TRY(agree_to(total, a));
   suite_run.predict(planned);
   STRATA_TRY(suite_run.begin(a.resumed.has_value()));
-  const auto gone = suite_run.go_on(planned, a.format != "text");
+  const auto gone = suite_run.go_on(planned, line, [&](const auto& request, engine::RunContext context) {
+    line.clear();
+    return run_entry(request, std::move(context), a, store);
+  });
   const auto ended = suite_run.end();
   STRATA_TRY(gone);
   STRATA_TRY(ended);
@@ -182,8 +174,8 @@ Result<int> run_suite(SuiteArguments& a) {
   if (!a.scale.empty()) STRATA_TRY(plan::parse_scale(a.scale));
   const auto path = STRATA_TRY(suite::find(a.suite, installation().root));
   const auto suite = STRATA_TRY(suite::read(path));
-  const auto entries =
-      STRATA_TRY(entries_of(suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store}));
+  const auto entries = STRATA_TRY(
+      engine::entries_of(suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store}));
   const auto store = store::Store::path_of(a.store);
   STRATA_TRY(find_resumed(a, store, suite));
   return run_planned(a, suite, entries, store);

@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/run_context.hpp"
+#include "engine/shard.hpp"
 
 namespace strata::cli {
 
-// What a run is split into, and who does the parts (cli/sharding.hpp, cli/on_slurm.hpp).
-struct ClusterArguments {
-  std::string shard;   // as typed, "2/8"; empty: not split
-  bool go_on = false;  // with the shard's run that the store has
+// What a run is split into, and who does the parts (engine/shard.hpp, cli/on_slurm.hpp).
+struct ClusterArguments : engine::ShardChoice {
   std::string on, partition, constraint, folder;
   int nodes = 0;                    // 0: not said
   std::vector<std::string> sbatch;  // options of its own
@@ -30,6 +28,12 @@ struct RunArguments : engine::RunContext {
 
 // --dry-run, --store, --format, -o.
 void add_run_arguments(CLI::App& verb, RunArguments& a);
+
+// --shard, --resume, --on and what goes with that. `parts`: "points".
+void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string& parts);
+
+// Says that nothing is left to do; the exit code.
+int say_shard_done(const engine::OwnShard& own);
 
 // What a run keeps of them beside its request, for `resume` and for the commands that it names; and back from its
 // settings.

@@ -5,8 +5,8 @@
 
 #include "cli/console.hpp"
 #include "cli/members.hpp"
-#include "cli/sharding.hpp"
 #include "cli/verbs.hpp"
+#include "engine/shard.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
 

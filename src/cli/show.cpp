@@ -8,9 +8,9 @@
 #include "cli/document.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
-#include "cluster/join.hpp"
 #include "common/escape.hpp"
 #include "common/write_whole.hpp"
+#include "engine/queries.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/render_file.hpp"
 #include "report/suite.hpp"
@@ -40,22 +40,6 @@ Result<store::Run> load(const ShowArguments& a, const std::string& which) {
   return store.load_run(which);
 }
 
-// Trainings, sweeps and suites have pages of their own. nullopt: the run is none of them.
-std::optional<Result<document::Document>> document_of(const store::Run& run, const store::Store& store) {
-  if (report::is_training(run)) return report::training_document(run, store);
-  if (report::is_sweep(run)) return report::sweep_document(run);
-  if (report::is_suite(run)) return report::suite_document(run, store);
-  return std::nullopt;
-}
-
-// The same, of a shard that of the whole, as far as the store has it.
-std::optional<Result<document::Document>> own_document(const store::Run& run, const store::Store& store) {
-  if (!cluster::is_shard(run)) return document_of(run, store);
-  const auto whole = cluster::with_other_shards(run, store);
-  if (!whole) return Result<document::Document>(tl::unexpected(whole.error()));
-  return document_of(*whole, store);
-}
-
 int show(const ShowArguments& a) {
   const auto format = format_option(a.format);
   if (!format) return print_error(format.error());
@@ -63,7 +47,7 @@ int show(const ShowArguments& a) {
   if (!store) return print_error(store.error());
   const auto run = store->load_run(a.runs.empty() ? "last" : a.runs.front());
   if (!run) return print_error(run.error());
-  if (const auto document = own_document(*run, *store))
+  if (const auto document = engine::document_of(*run, *store))
     return *document ? print_document(**document, a.format) : print_error(document->error());
   const Json result = report::view(*run);
   if (*format != report::Format::text) return print_result(result, a.format);
@@ -87,7 +71,7 @@ std::optional<int> write_own_report(const ShowArguments& a) {
   for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
     const auto run = store->load_run(which);
     if (!run) continue;
-    const auto document = own_document(*run, *store);
+    const auto document = engine::document_of(*run, *store);
     if (!document) continue;
     if (a.runs.size() > 1)
       return print_error({fmt::format("{} is a {}, and has a page of its own", run->run_id,

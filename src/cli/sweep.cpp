@@ -5,25 +5,26 @@
 
 #include "cli/on_slurm.hpp"
 #include "cli/run_verbs.hpp"
-#include "cli/sharding.hpp"
+#include "engine/shard.hpp"
 
 namespace strata::cli {
 using Json = nlohmann::json;
 
 Result<int> run_sweep(const requests::SweepRequest& request, RunArguments& a) {
-  std::optional<OwnShard> own;
+  std::optional<engine::OwnShard> own;
+  const auto path = store::Store::path_of(a.store);
   if (a.cluster.splits()) {
     if (!request.find_batch.empty())
       return fail("--find-batch and shards exclude each other: where it searches next depends on all results",
                   "leave one of them out", Exit::usage);
-    const auto whole = STRATA_TRY(whole_sweep(request));
+    const auto whole = STRATA_TRY(engine::whole_sweep(request));
     if (!a.cluster.on.empty()) return send_to_slurm(request, a, whole);
-    auto shard = STRATA_TRY(own_shard(request, a, whole));
+    ProgressLine line;
+    auto shard = STRATA_TRY(engine::own_shard(a.cluster, request, whole, path, a, line));
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
   }
   const auto keep = [&](std::vector<Json>& specs) { specs = cluster::part_of(std::move(specs), own->shard); };
-  const auto path = store::Store::path_of(a.store);
   const auto print = [&](const engine::Prepared& ready) {
     return print_plan(ready, a, true, [&](auto& events) { return engine::plan_sweep(ready, request, path, &events); });
   };

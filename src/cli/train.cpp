@@ -6,8 +6,8 @@
 #include "cli/console.hpp"
 #include "cli/on_slurm.hpp"
 #include "cli/run_verbs.hpp"
-#include "cli/sharding.hpp"
 #include "common/interrupt.hpp"
+#include "engine/shard.hpp"
 #include "engine/training_forecast.hpp"
 #include "report/format.hpp"
 #include "report/render_file.hpp"
@@ -79,12 +79,14 @@ Result<int> print_training_plan(const RunArguments& a, const engine::TrainingPla
 
 Result<int> run_train(const requests::TrainRequest& request, RunArguments& a) {
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));  // before a cluster is sent anything
-  std::optional<OwnShard> own;
+  std::optional<engine::OwnShard> own;
+  const auto path = store::Store::path_of(a.store);
   std::vector<int> own_repeats;
   if (a.cluster.splits()) {
-    const auto whole = STRATA_TRY(whole_training(request));
+    const auto whole = STRATA_TRY(engine::whole_training(request));
     if (!a.cluster.on.empty()) return send_to_slurm(request, a, whole);
-    auto shard = STRATA_TRY(own_shard(request, a, whole));
+    ProgressLine line;
+    auto shard = STRATA_TRY(engine::own_shard(a.cluster, request, whole, path, a, line));
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
     for (std::size_t repeat = 0; repeat < whole.parts; ++repeat)

@@ -11,6 +11,7 @@
 #include "engine/sweep_runner.hpp"
 #include "engine/train_runner.hpp"
 #include "measure/machine_facts.hpp"
+#include "plan/model_file.hpp"
 #include "probe/machine.hpp"
 #include "requests/codec.hpp"
 #include "stats/schedule.hpp"
@@ -123,6 +124,7 @@ Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& co
 
 Result<EndedRun> run_prepared(Prepared& ready, const CompareRequest& request, const RunContext& context,
                               store::Store& store, const RunKind& kind, EventSink& events) {
+  if (const auto notice = plan::notice_of(request.options.model); !notice.empty()) events.note(notice);
   auto facts = measure::MachineFacts::of(ready.setting.machine, ready.setting.effort.budget_s, store);
   auto run = context.resumed ? *context.resumed : describe_run(ready, request, context);
   if (!kind.verb.empty()) run.settings["verb"] = kind.verb;

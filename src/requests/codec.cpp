@@ -20,6 +20,12 @@ const std::vector<std::string>& verbs() {
   return all;
 }
 
+std::vector<std::string> all_verbs() {
+  auto all = verbs();
+  all.insert(all.end(), {"show", "runs", "diff"});
+  return all;
+}
+
 // Members that differ from their defaults.
 std::vector<Member> changed(std::vector<Member> members, const std::vector<Member>& defaults) {
   std::vector<Member> all;
@@ -105,9 +111,23 @@ Result<Request> read_request(const Json& value) {
   STRATA_TRY(check_version(value));
   auto request = request_for(outside::text_or(value, "verb"));
   if (!request)
-    return tl::unexpected(unknown_value("the request's verb", outside::shown(outside::field(value, "verb")), verbs()));
+    return tl::unexpected(
+        unknown_value("the request's verb", outside::shown(outside::field(value, "verb")), all_verbs()));
   STRATA_TRY(read_members(value, members_of(*request)));
   return std::move(*request);
+}
+
+bool is_query(const Json& value) {
+  const auto verb = outside::text_or(value, "verb");
+  return verb == "show" || verb == "runs" || verb == "diff";
+}
+
+Result<Query> read_query(const Json& value) {
+  STRATA_TRY(check_version(value));
+  const auto verb = outside::text_or(value, "verb");
+  Query query = verb == "diff" ? Query(DiffRequest{}) : verb == "runs" ? Query(RunsRequest{}) : Query(ShowRequest{});
+  STRATA_TRY(std::visit([&](auto& asked) { return read_members(value, members_of(asked)); }, query));
+  return query;
 }
 
 Result<SuiteRequest> read_suite_request(const Json& value) {

@@ -28,6 +28,9 @@ nlohmann::json to_json(const SuiteRequest& request);
 // Errors (wrong usage): no object, another version, an unknown verb or member, a member of the wrong type or out of its
 // bounds. What members mean together is checked by what carries the request out.
 Result<Request> read_request(const nlohmann::json& value);
+// "show", "runs", "diff".
+bool is_query(const nlohmann::json& value);
+Result<Query> read_query(const nlohmann::json& value);
 Result<SuiteRequest> read_suite_request(const nlohmann::json& value);  // "verb": "run"
 
 // The words that ask for it: {"compare", "resnet50", "--batch", "1,8"}.

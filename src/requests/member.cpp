@@ -60,10 +60,12 @@ std::string counted(const std::string& value) {
 }
 
 // A number as it is written with a unit. `scaled`: what the text says, or nothing; `spelled`: the inverse.
-Member real(Real value, double most, std::function<std::optional<double>(const std::string&)> scaled,
+Member real(Real value, double most, bool or_none, std::function<std::optional<double>(const std::string&)> scaled,
             std::function<Error(const std::string& option, const std::string& text)> error,
             std::function<std::string(double)> spelled, std::string type) {
-  const auto fits = [most](const std::optional<double>& got) { return got && *got > 0 && *got <= most; };
+  const auto fits = [=](const std::optional<double>& got) {
+    return got && (*got > 0 || (or_none && *got == 0)) && *got <= most;
+  };
   Member member;
   member.type = std::move(type);
   member.read_text = [=](const auto& option, const auto& text) -> Result<void> {
@@ -73,7 +75,8 @@ Member real(Real value, double most, std::function<std::optional<double>(const s
     return {};
   };
   member.read_json = [=](const Json& json) -> Allowed {
-    if (!json.is_number() || !fits(json.get<double>())) return "a number above 0, at most " + digits(most);
+    if (!json.is_number() || !fits(json.get<double>()))
+      return fmt::format("a number {}, at most {}", or_none ? "from 0" : "above 0", digits(most));
     value.set(json.get<double>());
     return std::nullopt;
   };
@@ -322,7 +325,7 @@ Member environments(std::vector<plan::NamedPython>& named) {
 
 Member positive(Real value) {
   return real(
-      std::move(value), plan::longest_s, number<double>,
+      std::move(value), plan::longest_s, false, number<double>,
       [](const auto& option, const auto& text) {
         return Error{fmt::format("{} {}: allowed: a number above 0", option, text), "", Exit::usage};
       },
@@ -331,7 +334,7 @@ Member positive(Real value) {
 
 Member seconds(Real value) {
   return real(
-      std::move(value), plan::longest_s, seconds_of,
+      std::move(value), plan::longest_s, false, seconds_of,
       [](const auto& option, const auto& text) {
         return Error{fmt::format("{} {}: write a time as 60s or 2m, above 0 and at most 1000 days", option, text), "",
                      Exit::usage};
@@ -339,9 +342,9 @@ Member seconds(Real value) {
       [](double value_s) { return digits(value_s) + "s"; }, "SECONDS");
 }
 
-Member share(Real value) {
+Member share(Real value, bool or_none) {
   return real(
-      std::move(value), 1, share_of,
+      std::move(value), 1, or_none, share_of,
       [](const auto& option, const auto& text) {
         return Error{fmt::format("{} {}: allowed: {}", option, text,
                                  share_of(text) ? "between 0% and 100%, as 1%" : "a share as 1%"),
@@ -352,7 +355,7 @@ Member share(Real value) {
 
 Member percentage_points(Real share) {
   return real(
-      std::move(share), 0.5,
+      std::move(share), 0.5, false,
       [](const std::string& text) -> std::optional<double> {
         const auto got = number_and_unit(text);
         return got && got->second == "pp" ? std::optional(got->first / 100) : std::nullopt;
@@ -366,7 +369,7 @@ Member percentage_points(Real share) {
 
 Member percent(Real share) {
   return real(
-      std::move(share), 1,
+      std::move(share), 1, false,
       [](const std::string& text) -> std::optional<double> {
         const auto got = number_and_unit(text);
         return got && got->second == "%" ? std::optional(got->first / 100) : std::nullopt;

@@ -78,8 +78,8 @@ Member repeated(std::vector<std::string>& values);
 Member environments(std::vector<plan::NamedPython>& named);
 Member positive(Real value);
 Member seconds(Real value);
-Member share(Real value);              // "1%" or 0.01
-Member percentage_points(Real share);  // "1pp": above 0, up to 50
-Member percent(Real share);            // "95%": above 0, up to 100
+Member share(Real value, bool or_none = false);  // "1%" or 0.01: above 0 (or 0, too), up to 1
+Member percentage_points(Real share);            // "1pp": above 0, up to 50
+Member percent(Real share);                      // "95%": above 0, up to 100
 
 }  // namespace strata::requests

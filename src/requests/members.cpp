@@ -252,8 +252,7 @@ Members judged(TrainRequest& r) {
 }
 
 Member output_of(std::string& output) {
-  return required(
-      described(text(output), "output", "-o", "the folder to make; all of it appears, or nothing", "PATH"));
+  return required(described(text(output), "output", "-o", "the folder to make; all of it appears, or nothing", "PATH"));
 }
 
 Member model_as_in_compare(plan::Options& o) {
@@ -405,6 +404,27 @@ Members members_of(SuiteRequest& request) {
                              "a suite's file (docs/suites.md), or the name of one in suites/")),
           scale_of(request.scale), member_of_data_dir(request.data_dir), member_of_python(request.python),
           name_of(request.name)};
+}
+
+Members members_of(ShowRequest& request) {
+  return {described(text(request.run), "run", "", "the run's id, the beginning of it, its name, or last")};
+}
+
+Members members_of(RunsRequest& request) {
+  return {described(whole(request.limit, 0, 1'000'000'000), "limit", "--limit", "how many (0: all)"),
+          described(text(request.name), "name", "--name", "only runs whose name has this in it (default: all)", "NAME"),
+          described(text(request.model), "model", "--model",
+                    "only runs with a case whose model has this in its name (default: all)", "MODEL"),
+          described(text(request.since), "since", "--since",
+                    "only runs that started on this day or later, as 2026-11-27 (default: all)", "DATE")};
+}
+
+Members members_of(DiffRequest& request) {
+  return {
+      required(described(text(request.before), "before", "", "the earlier run's id, a beginning of it, or its name")),
+      required(described(text(request.after), "after", "", "the later run's, or last")),
+      described(share(request.fail_above, true), "fail_above", "--fail-above",
+                "slower by more than this share is a regression", "SHARE")};
 }
 
 Members members_of(Request& request) {

@@ -18,6 +18,9 @@ std::vector<Member> members_of(ExportRequest& request);
 std::vector<Member> members_of(GenerateRequest& request);
 std::vector<Member> members_of(Request& request);
 std::vector<Member> members_of(SuiteRequest& request);
+std::vector<Member> members_of(ShowRequest& request);
+std::vector<Member> members_of(RunsRequest& request);
+std::vector<Member> members_of(DiffRequest& request);
 
 // Of any verb that captures a network: --input, --size, --inputs, --input-from, --synthetic, --weights, --seed and the
 // limits of these files; --fresh and --timeout. `inputs`: how help calls them, as "your inputs".

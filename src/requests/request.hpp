@@ -66,6 +66,20 @@ struct SuiteRequest {
   std::string python, name;
 };
 
+// Questions to the store about what was measured.
+struct ShowRequest {
+  std::string run = "last";  // its id, a beginning of it, its name, or last
+};
+struct RunsRequest {
+  int limit = 20;                  // 0: all
+  std::string name, model, since;  // parts of the name, of a case's model; a day: "2026-11-27"; empty: any
+};
+struct DiffRequest {
+  std::string before, after;  // runs, as ShowRequest names one
+  double fail_above = 0.05;   // slower by more is a regression
+};
+
+using Query = std::variant<ShowRequest, RunsRequest, DiffRequest>;
 using Request = std::variant<CompareRequest, SweepRequest, TrainRequest, ExportRequest, GenerateRequest>;
 
 }  // namespace strata::requests

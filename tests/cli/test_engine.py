@@ -112,6 +112,48 @@ def test_what_cannot_be_answered_is_an_error_and_the_next_request_runs(engine):
     assert answer_to(engine, 5)[1]["exit_code"] == 0
 
 
+def test_what_is_stored_is_asked_for_by_the_same_door(engine, strata):
+    send(engine, id=1, request=asked(name="before"))
+    send(engine, id=2, request=asked(name="after"))
+    first, second = answer_to(engine, 1)[1], answer_to(engine, 2)[1]
+    send(engine, id=3, request={"verb": "runs", "version": 1, "limit": 5, "name": "aft"})
+    send(engine, id=4, request={"verb": "show", "version": 1, "run": "before"})
+    send(engine, id=5, request={"verb": "diff", "version": 1, "before": "before", "after": "after"})
+    send(engine, id=6, request={"verb": "diff", "version": 1, "before": "before"})
+    send(engine, id=7, request={"verb": "show", "version": 1, "run": "nosuch"})
+    [listed] = answer_to(engine, 3)[1]["result"]
+    assert listed["run"] == second["run"] and listed["state"] == "finished", listed
+    shown = answer_to(engine, 4)[1]
+    assert shown["result"] == first["result"] and shown["exit_code"] == 0 and shown["run"] is None
+    difference = answer_to(engine, 5)[1]
+    typed = strata.run("diff", "before", "after", "--store", str(strata.store), "--format", "json")
+    assert difference["result"] == json.loads(typed.stdout)
+    assert difference["exit_code"] == typed.returncode
+    assert "names no after" in answer_to(engine, 6)[1]["error"]["what"]
+    assert "no run is called 'nosuch'" in answer_to(engine, 7)[1]["error"]["what"]
+
+
+def test_a_program_is_generated_and_a_level_exported_or_neither_and_why(engine, strata):
+    generate = {"verb": "generate", "version": 1, "model": MODEL, "threads": 1, "output": "program"}
+    send(engine, id=1, request=generate)
+    send(engine, id=2, request=generate)
+    export = {"verb": "export", "version": 1, "model": MODEL, "output": "exported"}
+    send(engine, id=3, request=export | {"level": "torchscript", "threads": 1})
+    send(engine, id=4, request=export | {"level": "eager"})
+    done = answer_to(engine, 1)[1]
+    assert done["exit_code"] == 0 and "steps a run" in done["result"]["summary"], done
+    assert (strata.folder / "program/CMakeLists.txt").is_file()
+    assert done["result"]["folder"] == str(strata.folder / "program")
+    assert "the folder is not empty" in answer_to(engine, 2)[1]["error"]["what"]
+    exported = answer_to(engine, 3)[1]["result"]
+    assert exported["certificate"] is None and "no stored run" in exported["note"], exported
+    assert (
+        exported["prove"].startswith("./strata compare")
+        and (strata.folder / "exported/README.md").is_file()
+    )
+    assert "no artefact that could be shipped" in answer_to(engine, 4)[1]["error"]["what"]
+
+
 def test_a_client_that_goes_away_ends_what_it_asked_for(engine):
     send(engine, id=1, request=asked(budget_s=300))
     engine.stdout.readline()

@@ -218,13 +218,17 @@ def test_a_winner_without_an_artefact_is_no_reason_to_export(strata):
             [
                 "level libtorch",
                 "./strata generate ",
-                "--target libtorch -o tiny_mlp-build-libtorch",
+                "-o tiny_mlp-build-libtorch --target libtorch",
             ],
         ),
         ("static", ["level static", "./strata generate ", "-o tiny_mlp-build-static"]),
         (
             "static@measured",
-            ["level static@measured", "./strata generate ", "--tune -o tiny_mlp-build-static"],
+            [
+                "level static@measured",
+                "./strata generate ",
+                "-o tiny_mlp-build-static --threads 1 --tune",
+            ],
         ),
         ("null_cpp", ["it runs no network"]),
         ("bare", ["holds no export/export.json"]),

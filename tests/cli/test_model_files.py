@@ -138,5 +138,5 @@ def test_the_command_that_proves_the_export_of_an_onnx_file_names_no_level_that_
     )
     assert done.returncode == 0, done.stderr
     assert "prove it: ./strata compare " in done.stderr and done.stderr.rstrip().endswith(
-        "--levels onnxruntime"
+        "--levels onnxruntime --threads 1"
     ), done.stderr

@@ -204,9 +204,7 @@ def test_what_cannot_go_on_is_refused_with_what_to_do(strata):
     )
     done = resume(strata)
     assert done.returncode == 3 and "on another machine" in done.stderr
-    store_damage.rewrite(
-        strata.store, "UPDATE runs SET settings=json_remove(settings,'$.request')"
-    )
+    store_damage.rewrite(strata.store, "UPDATE runs SET settings=json_remove(settings,'$.request')")
     done = resume(strata)
     assert done.returncode == 2 and "ask again" in done.stderr
 

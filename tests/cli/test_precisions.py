@@ -24,7 +24,10 @@ def test_a_level_is_proven_in_strict_float32_and_then_in_the_mode_that_is_timed(
     assert done.returncode == 0, done.stderr
     assert result["cases"][0]["id"].endswith("/bf16/cpu/t1")
     row = rows_of(result)["one"]
-    assert row["state"] == "measured" and "--precision bf16 --levels eager,one " in row["repeat"]
+    assert (
+        row["state"] == "measured"
+        and "--levels eager,one --threads 1 --precision bf16 " in row["repeat"]
+    )
     lines = lines_of(row)
     for check in (
         "outputs, generic weights 1, strict float32",

@@ -293,13 +293,25 @@ def test_the_command_of_an_imported_run_is_never_executed(measured, store, tmp_p
     assert not touched.exists()
 
 
-@pytest.mark.parametrize("words", ["[1,2]", "[]", '["compare",1]', '{"a":1}', "null", '"compare"'])
-def test_arguments_that_are_no_words_are_refused(measured, store, words):
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("null", "does not say what it was asked"),
+        ("[]", "does not say what it was asked"),
+        ('"compare"', "does not say what it was asked"),
+        ("{}", "the request's version is null"),
+        ('{"verb":"compare","version":1}', "names no model"),
+        ('{"verb":"compare","version":1,"model":"--dry-run"}', "does not begin with -"),
+        ('{"verb":"compare","version":1,"model":"m","batch":["8"]}', "member batch is"),
+        ('{"verb":"export","version":1,"model":"m","level":"aoti","output":"x"}', "makes no run"),
+    ],
+)
+def test_a_stored_request_that_is_none_is_refused(measured, store, asked, words):
     store_damage.rewrite(
-        store, "UPDATE runs SET settings=json_set(settings,'$.arguments',json(?))", (words,)
+        store, "UPDATE runs SET settings=json_set(settings,'$.request',json(?))", (asked,)
     )
     done = measured.run("resume", "last", "--store", str(store))
-    assert done.returncode == 2 and "does not say how it was started" in done.stderr, done
+    assert done.returncode == 2 and words in done.stderr, done
 
 
 def test_refresh_computes_what_an_older_strata_did_not_store(measured, store):

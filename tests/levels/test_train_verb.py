@@ -5,9 +5,11 @@ refused."""
 from __future__ import annotations
 
 import json
+import subprocess
 
 import preloaded
 import pytest
+from client import PROGRAM
 from train_verb import LEVELS, NETWORK
 
 
@@ -353,6 +355,41 @@ def test_what_cannot_be_trained_is_refused_with_a_reason(arguments, code, words,
     process = place.start(*arguments)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == code and words in errors, errors
+
+
+def test_a_program_asks_for_a_training_and_gets_what_show_prints(place):
+    request = {
+        "verb": "train",
+        "version": 1,
+        "model": "net.py:build",
+        "dataset": "digits",
+        "levels": ["eager", "static"],
+        "batch": 32,
+        "threads": 1,
+        "margin": 0.02,
+        "scale": "images=0.2",
+    }
+    engine = subprocess.run(
+        [str(PROGRAM), "engine"],
+        input="".join(
+            json.dumps({"id": n, "request": asked}) + "\n"
+            for n, asked in enumerate(
+                [request, request | {"init": "torch", "sweep_init": True, "rule": "mlperf"}]
+            )
+        ),
+        env=place.environment,
+        cwd=place.folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    lines = [json.loads(line) for line in engine.stdout.splitlines()]
+    answers = {line["id"]: line for line in lines if "event" not in line}
+    assert answers[0]["exit_code"] == 0, answers[0]
+    assert any("scaled: " in line.get("text", "") for line in lines), "what is cut is an event"
+    shown = place.run("show", answers[0]["run"], "--format", "json")
+    assert shown.document == answers[0]["result"]
+    assert "--rule mlperf counts the epochs to a target" in answers[1]["error"]["what"]
 
 
 def test_a_suite_trains_a_part_says_so_and_the_next_plan_knows_its_steps(place):

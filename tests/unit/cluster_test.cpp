@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/sharding.hpp"
+#include "engine/shard.hpp"
 #include "cluster/join.hpp"
 #include "cluster/progress.hpp"
 #include "cluster/shard.hpp"
@@ -56,7 +56,7 @@ TEST(Shards, of_one_whole_know_each_other_wherever_its_files_lie) {
   EXPECT_EQ(whole, id_of_whole({{"batch", {1, 2}}, {"model", "/scratch/net.py:build"}}));
   EXPECT_NE(whole, id_of_whole({{"model", "/home/a/other.py:build"}, {"batch", {1, 2}}}));
   EXPECT_NE(whole, id_of_whole({{"model", "/home/a/net.py:build"}, {"batch", {1, 2, 4}}}));
-  const cli::Whole sweep{"sweep", 4, {{"a", 1}}}, training{"train", 4, {{"a", 1}}};
+  const engine::Whole sweep{"sweep", 4, {{"a", 1}}}, training{"train", 4, {{"a", 1}}};
   EXPECT_EQ(sweep.id(7, 2), sweep.id(7, 4)) << "points fit together however they were split";
   EXPECT_NE(training.id(7, 2), training.id(7, 4)) << "repeats would be there twice";
   EXPECT_NE(sweep.id(7, 2), sweep.id(8, 2));

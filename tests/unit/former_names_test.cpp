@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options under the names that they had before.
-#include "cli/former_names.hpp"
+#include "requests/former_names.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace strata::cli {
+namespace strata::requests {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -47,4 +47,4 @@ TEST(former_names, keys_of_a_suite_follow_the_same_rules) {
 }
 
 }  // namespace
-}  // namespace strata::cli
+}  // namespace strata::requests

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What levels are said to lack of a captured network.
-#include "cli/lacking.hpp"
+#include "plan/lacking.hpp"
 
 #include <gmock/gmock.h>
 
 #include "compiler_graph.hpp"
 
-namespace strata::cli {
+namespace strata::plan {
 namespace {
 using ::testing::ElementsAre;
 
@@ -60,4 +60,4 @@ TEST(lacking, names_inputs_that_a_generated_program_cannot_have) {
 }
 
 }  // namespace
-}  // namespace strata::cli
+}  // namespace strata::plan

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/memory_budget.hpp"
+#include "generate/memory_budget.hpp"
 
 #include <gmock/gmock.h>
 
-namespace strata::cli {
+namespace strata::generate {
 namespace {
 
 using ::testing::HasSubstr;
@@ -46,4 +46,4 @@ TEST(MemoryBudget, says_what_is_wrong_with_one_and_how_to_write_it) {
 }
 
 }  // namespace
-}  // namespace strata::cli
+}  // namespace strata::generate

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "cli/members.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
@@ -15,13 +18,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A value that a member takes and that is not its default.
-void fill(const Member& member, int number) {
+void fill(const Member& member) {
   const auto before = member.json();
-  const auto word = fmt::format("text-{}", number);
   for (const Json& value : std::initializer_list<Json>{true,
-                                                       number,
+                                                       2,
+                                                       3,
                                                        0.25,
-                                                       word,
+                                                       "a text",
                                                        "cuda",
                                                        "nll",
                                                        "quick",
@@ -39,8 +42,7 @@ std::vector<Request> filled() {
   std::vector<Request> all;
   for (const char* verb : {"compare", "sweep", "train", "export", "generate"}) {
     all.push_back(*request_for(verb));
-    int number = 2;
-    for (const auto& member : members_of(all.back())) fill(member, number++);
+    for (const auto& member : members_of(all.back())) fill(member);
   }
   return all;
 }
@@ -69,8 +71,7 @@ TEST(Request, is_read_back_by_the_options_of_its_verb_from_the_words_that_it_is_
 
 TEST(Request, of_a_suite_comes_back_from_json) {
   SuiteRequest request;
-  int number = 2;
-  for (const auto& member : members_of(request)) fill(member, number++);
+  for (const auto& member : members_of(request)) fill(member);
   const auto read = read_suite_request(to_json(request));
   ASSERT_TRUE(read) << read.error().what;
   EXPECT_EQ(to_json(*read), to_json(request));
@@ -130,6 +131,30 @@ TEST(Request, says_what_a_value_may_be_with_the_option_that_was_typed) {
   EXPECT_EQ(what("augment", "flip,flip"), "--augment flip,flip: flip is given twice");
   EXPECT_EQ(what("augment", "flip,"), "--augment flip,: an entry is empty");
   EXPECT_EQ(what("device", "gpu"), "--device gpu: unknown (did you mean 'cpu'?); allowed: cpu, cuda");
+}
+
+TEST(Request, to_the_store_is_read_like_the_others) {
+  const auto read = read_query(Json::parse(R"({"verb": "diff", "version": 1, "before": "a", "after": "b"})"));
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(std::get<DiffRequest>(*read).fail_above, 0.05);
+  const auto any = read_query(Json::parse(R"({"verb": "diff", "version": 1, "before": "a", "after": "b",
+                                             "fail_above": 0})"));
+  ASSERT_TRUE(any) << any.error().what;
+  EXPECT_EQ(std::get<DiffRequest>(*any).fail_above, 0);
+  EXPECT_FALSE(read_query(Json::parse(R"({"verb": "diff", "version": 1, "before": "a"})")));
+  EXPECT_FALSE(read_query(Json::parse(R"({"verb": "runs", "version": 1, "limit": -1})")));
+  EXPECT_FALSE(is_query(Json::parse(R"({"verb": "compare", "version": 1})")));
+}
+
+// The page that programs are written by.
+TEST(Request, has_each_of_its_members_on_the_page_of_the_engine) {
+  std::ifstream file(STRATA_SOURCE_DIR "/docs/engine.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const char* verb : {"compare", "sweep", "train", "export", "generate"}) {
+    auto request = *request_for(verb);
+    for (const auto& member : members_of(request)) EXPECT_THAT(page.str(), HasSubstr("`" + member.name + "`")) << verb;
+  }
 }
 
 TEST(Request, that_is_none_is_refused_with_what_is_allowed_and_the_nearest_name) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run_request.hpp"
+#include "requests/codec.hpp"
 
 namespace strata::engine {
 namespace {
@@ -78,12 +79,10 @@ TEST(TrainingPlan, is_refused_where_one_of_its_members_means_nothing_the_first_o
   EXPECT_THAT(refused(), HasSubstr("--rule mlperf: 1 evaluations a repeat"));
   request.init = "torch;torch";
   EXPECT_EQ(refused(), "--init torch;torch: torch is named twice");
-  request.init = "";
-  EXPECT_EQ(refused(), "--init: the value is empty");
   request.sweep_init = true;
+  EXPECT_EQ(refused(), "--init and --sweep-init exclude each other");
+  request.init = "torch";
   EXPECT_EQ(refused({0}), "several initialisations are not split over shards");
-  request.augment = {"flip", "turn"};
-  EXPECT_EQ(refused(), "--augment flip,turn: 'turn' is not one of: flip, crop");
   request.scale = "2";
   EXPECT_THAT(refused(), HasSubstr("--scale"));
 }
@@ -95,11 +94,14 @@ TEST(TrainingPlan, of_a_run_that_goes_on_leaves_what_it_is_judged_by_as_it_began
   const nlohmann::json shard{{"shard", "1/2"}};
   const auto begun = training(*plan, {}, shard);
   EXPECT_EQ(begun.verb, "train");
-  EXPECT_EQ(begun.settings, nlohmann::json::parse(R"({"dataset": "digits", "epochs": 1, "repeats": 1, "margin": 0.01,
-    "loss_margin": 0.05, "rule": "margin", "target": 0.9, "shard": "1/2"})"));
+  const auto request = requests::to_json(digits());
+  auto settings = nlohmann::json::parse(R"({"dataset": "digits", "epochs": 1, "repeats": 1, "margin": 0.01,
+    "loss_margin": 0.05, "rule": "margin", "target": 0.9, "shard": "1/2"})");
+  settings["request"] = request;
+  EXPECT_EQ(begun.settings, settings);
   RunContext context;
   context.resumed.emplace();
-  EXPECT_EQ(training(*plan, context, shard).settings, shard);
+  EXPECT_EQ(training(*plan, context, shard).settings, nlohmann::json({{"shard", "1/2"}, {"request", request}}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/memory_budget.hpp"
+#include "generate/memory_budget.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/text.hpp"
 
-namespace strata::cli {
+namespace strata::generate {
 namespace {
 
 constexpr std::array<std::pair<const char*, double>, 8> units{
@@ -43,4 +43,4 @@ Result<std::optional<compiler::MemoryBudget>> parse_memory_budget(const std::str
   return compiler::MemoryBudget{static_cast<std::int64_t>(bytes), 0};
 }
 
-}  // namespace strata::cli
+}  // namespace strata::generate

@@ -8,10 +8,10 @@
 #include "common/result.hpp"
 #include "compiler/program.hpp"
 
-namespace strata::cli {
+namespace strata::generate {
 
 // Units of 1000 and of 1024; a percentage is of what the step takes without a budget. nullopt: the text is empty.
 // Errors say what is allowed.
 Result<std::optional<compiler::MemoryBudget>> parse_memory_budget(const std::string& text);
 
-}  // namespace strata::cli
+}  // namespace strata::generate

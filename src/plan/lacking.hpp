@@ -8,7 +8,7 @@
 #include "graph/graph.hpp"
 #include "level/level.hpp"
 
-namespace strata::cli {
+namespace strata::plan {
 
 struct Lacking {
   std::string level;
@@ -22,4 +22,4 @@ struct Lacking {
 std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level::Level>& levels,
                              const std::string& device);
 
-}  // namespace strata::cli
+}  // namespace strata::plan

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/suite_entries.hpp"
+#include "engine/suite_entries.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "cli/former_names.hpp"
 #include "common/nearest.hpp"
 #include "requests/codec.hpp"
+#include "requests/former_names.hpp"
 #include "requests/members.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 namespace {
 
 using requests::Member;
@@ -182,7 +182,7 @@ Result<void> check_whole(const suite::Suite& suite, const suite::Entry& entry, R
 
 Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const ForAllEntries& more) {
   auto suite = written;
-  use_current_names(suite);
+  requests::use_current_names(suite);
   STRATA_TRY(check_defaults(suite));
   std::vector<SuiteEntry> all;
   for (const auto& entry : suite.entries) {
@@ -211,4 +211,4 @@ Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const Fo
   return all;
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

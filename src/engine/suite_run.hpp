@@ -2,14 +2,17 @@
 // A suite's run: in the store, what became of each entry; and going through those that are not done.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/suite_entries.hpp"
+#include "engine/events.hpp"
+#include "engine/run_context.hpp"
+#include "engine/suite_entries.hpp"
 #include "store/store.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
 struct PlannedEntry {
   SuiteEntry entry;
@@ -18,10 +21,16 @@ struct PlannedEntry {
   std::optional<Error> unavailable;          // why it cannot run here
 };
 
-// What is predicted of each, in order. Error: an entry that is wrong; with its line.
-// `store`: need not exist.
+// What is predicted of each, in order. `store`: need not exist. Error: an entry that is wrong; with its line.
 Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
-                                               const std::filesystem::path& store);
+                                               const std::filesystem::path& store, EventSink& events);
+
+// The suite's run as it begins. `format`: of its summary, for `resume`.
+store::Run describe_suite(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+                          const requests::SuiteRequest& request, const std::string& command, const std::string& format);
+
+// Carries out an entry's request and shows it: an exit code, or what kept it from its end.
+using CarryOut = std::function<Result<int>(const requests::Request&, RunContext)>;
 
 class SuiteRun {
  public:
@@ -33,8 +42,8 @@ class SuiteRun {
 
   void predict(const std::vector<PlannedEntry>& entries);  // what is kept of the plan; before begin()
   Result<void> begin(bool resumed);
-  // Goes through the entries that are not done, each of them on standard output unless `quiet`. Error: the store's.
-  Result<void> go_on(const std::vector<PlannedEntry>& entries, bool quiet);
+  // Goes through the entries that are not done. Error: the store's.
+  Result<void> go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const CarryOut& carry_out);
   Result<void> end();
 
   bool is_done(std::size_t entry) const;  // and is not repeated
@@ -46,7 +55,7 @@ class SuiteRun {
     std::string state, reason;
     int code = 0;
   };
-  Done run_entry(const PlannedEntry& planned, std::size_t place, bool quiet);
+  Done run_entry(const PlannedEntry& planned, std::size_t place, const CarryOut& carry_out);
   // The run of an entry that an earlier go left, whatever became of it; nullopt: none.
   Result<std::optional<store::Run>> run_of(std::size_t place) const;
   Result<void> write();
@@ -56,4 +65,4 @@ class SuiteRun {
   std::filesystem::path store_;
 };
 
-}  // namespace strata::cli
+}  // namespace strata::engine

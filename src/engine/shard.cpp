@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/sharding.hpp"
+#include "engine/shard.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/console.hpp"
-#include "cli/option.hpp"
 #include "common/lookup.hpp"
 #include "common/places.hpp"
 #include "plan/options.hpp"
@@ -18,7 +16,7 @@
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
@@ -62,14 +60,13 @@ Result<std::optional<store::Run>> newest_run(const fs::path& path, const Json& s
   return std::nullopt;
 }
 
-Result<void> go_on(RunArguments& a, OwnShard& own) {
-  const auto path = store::Store::path_of(a.store);
-  if (!a.store.empty() && path.has_parent_path()) {
+Result<void> go_on(const fs::path& path, RunContext& context, OwnShard& own, EventSink& events) {
+  if (path.has_parent_path()) {
     std::error_code ignored;  // opening the store says it
     fs::create_directories(path.parent_path(), ignored);
   }
   own.lock = std::make_shared<FileLock>(path.string() + ".lock", [&] {
-    tell(fmt::format("shard {}: another process is at it: waiting for its end\n", own.shard.text()));
+    events.note(fmt::format("shard {}: another process is at it: waiting for its end", own.shard.text()));
   });
   const auto earlier = STRATA_TRY(newest_run(path, own.settings));
   if (!earlier) return {};
@@ -84,43 +81,12 @@ Result<void> go_on(RunArguments& a, OwnShard& own) {
   }
   const auto store = STRATA_TRY(store::Store::open_existing(path));
   auto run = STRATA_TRY(store.load_id(earlier->run_id));
-  tell(fmt::format("shard {}: continuing run {}\n", own.shard.text(), run.run_id));
-  a.resumed = std::move(run);
+  events.note(fmt::format("shard {}: continuing run {}", own.shard.text(), run.run_id));
+  context.resumed = std::move(run);
   return {};
 }
 
 }  // namespace
-
-void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string& parts) {
-  auto* shard = verb.add_option("--shard", a.shard,
-                                fmt::format("a part of the {}: 2/8 is every 8th, from the 2nd on, in the plan's order; "
-                                            "the others go to other processes with the same options (docs/cluster.md)",
-                                            parts))
-                    ->type_name("I/N");
-  verb.add_flag("--resume", a.go_on, "continue the shard's newest run in the store, unless it is done")->needs(shard);
-  auto* on = choice(verb.add_option("--on", a.on,
-                                    "send it to a cluster: an array of jobs, a shard and a node each; again: what is "
-                                    "missing of it"),
-                    {"slurm"});
-  on->excludes(shard);
-  const auto add = [&](const char* name, auto& value, const std::string& about, const char* type) {
-    verb.add_option(name, value, about)->type_name(type)->needs(on);
-  };
-  add("--partition", a.partition, "the partition (queue) of the nodes", "NAME");
-  whole(verb.add_option("--nodes", a.nodes,
-                        fmt::format("shards, at most as many as {} (default: the nodes of the partition)", parts)),
-        1, cluster::most_shards)
-      ->needs(on);
-  add("--constraint", a.constraint, "only nodes with these features, so that all are of one kind", "FEATURES");
-  verb.add_option("--sbatch", a.sbatch, "an option of sbatch, as --sbatch time=2:00:00, again for each more")
-      ->type_name("OPTION")
-      ->allow_extra_args(false)
-      ->needs(on);
-  add("--folder", a.folder,
-      "where tasks write their stores and logs; all nodes must see it (default: one for these options in the data "
-      "folder)",
-      "DIR");
-}
 
 std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const {
   auto all = question;
@@ -143,8 +109,9 @@ Result<Whole> whole_training(const requests::TrainRequest& request) {
   return Whole{"train", static_cast<std::size_t>(repeats), question_of(request)};
 }
 
-Result<OwnShard> own_shard(const requests::CompareRequest& request, RunArguments& a, const Whole& whole) {
-  const auto shard = STRATA_TRY(cluster::read_shard(a.cluster.shard));
+Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const Whole& whole,
+                           const fs::path& store, RunContext& context, EventSink& events) {
+  const auto shard = STRATA_TRY(cluster::read_shard(chosen.shard));
   if (static_cast<std::size_t>(shard.count) > whole.parts)
     return fail(fmt::format("--shard {}: there are {} {} to split", shard.text(), whole.parts, whole.parts_name()),
                 fmt::format("at most as many shards as {}: --shard 1/{}", whole.parts_name(), whole.parts),
@@ -158,17 +125,12 @@ Result<OwnShard> own_shard(const requests::CompareRequest& request, RunArguments
   const auto node = node_name();
   own.settings = {
       {"shard", shard.text()}, {"shard_of", whole.id(seed, shard.count)}, {"parts", whole.parts}, {"node", node}};
-  if (a.cluster.go_on && !a.resumed) STRATA_TRY(go_on(a, own));
+  if (chosen.go_on && !context.resumed) STRATA_TRY(go_on(store, context, own, events));
   // what it did on another node before stays named
-  const auto before = a.resumed ? lookup::text(a.resumed->settings, "node") : std::string();
+  const auto before = context.resumed ? lookup::text(context.resumed->settings, "node") : std::string();
   if (!before.empty() && before != node)
     own.settings["node"] = before.ends_with(", " + node) ? before : before + ", " + node;
   return own;
 }
 
-int say_shard_done(const OwnShard& own) {
-  answer(fmt::format("shard {} is done: ./strata show {}\n", own.shard.text(), own.done));
-  return 0;
-}
-
-}  // namespace strata::cli
+}  // namespace strata::engine

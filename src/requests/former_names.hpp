@@ -8,7 +8,7 @@
 
 #include "suite/suite.hpp"
 
-namespace strata::cli {
+namespace strata::requests {
 
 // The words of a command line with today's names; those behind `--` are another program's and stay.
 std::vector<std::string> with_current_names(std::vector<std::string> words);
@@ -16,4 +16,4 @@ std::vector<std::string> with_current_names(std::vector<std::string> words);
 // The keys of a suite's defaults and entries with today's names.
 void use_current_names(suite::Suite& suite);
 
-}  // namespace strata::cli
+}  // namespace strata::requests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/suite_run.hpp"
+#include "engine/suite_run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,16 +8,17 @@
 #include <chrono>
 #include <new>
 
-#include "cli/console.hpp"
-#include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
+#include "engine/case_plan.hpp"
 #include "engine/training_forecast.hpp"
 #include "probe/gpu.hpp"
+#include "probe/machine.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
+#include "requests/codec.hpp"
 #include "store/run_state.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
@@ -34,7 +35,7 @@ std::optional<Error> lacking_device(const std::string& device) {
   return Error{"no device cuda: " + gpus.why_not, "", Exit::ok};
 }
 
-void show_training(PlannedEntry& planned, const engine::TrainingForecast& prediction) {
+void show_training(PlannedEntry& planned, const TrainingForecast& prediction) {
   std::vector<std::string> names;
   for (const auto& level : prediction.levels) names.push_back(level.level);
   planned.levels = joined(names);
@@ -46,7 +47,7 @@ void show_training(PlannedEntry& planned, const engine::TrainingForecast& predic
   if (prediction.bytes > 0) planned.bytes = prediction.bytes;
 }
 
-void show_cases(PlannedEntry& planned, const engine::CasePlan& plan) {
+void show_cases(PlannedEntry& planned, const CasePlan& plan) {
   std::vector<std::string> levels;
   for (const auto& run_case : plan.cases)
     for (const auto& name : run_case.levels)
@@ -60,30 +61,28 @@ void show_cases(PlannedEntry& planned, const engine::CasePlan& plan) {
 }
 
 // What is likely to come of its request. Error: it cannot be asked, or not here.
-Result<void> plan_request(PlannedEntry& planned, const requests::Request& request, const fs::path& store) {
-  ProgressLine line;
-  engine::RunContext context;
+Result<void> plan_request(PlannedEntry& planned, const requests::Request& request, const fs::path& store,
+                          EventSink& events) {
+  RunContext context;
   context.dry_run = true;
   if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
-    const auto plan = STRATA_TRY(engine::plan_training(*train, context));
-    auto ready = STRATA_TRY(engine::prepare(plan, context, line));
-    engine::drop_untrained(ready);
-    show_training(planned, engine::forecast_training(plan, ready, store, line));
+    const auto plan = STRATA_TRY(plan_training(*train, context));
+    auto ready = STRATA_TRY(prepare(plan, context, events));
+    drop_untrained(ready);
+    show_training(planned, forecast_training(plan, ready, store, events));
     return {};
   }
   const auto* sweep = std::get_if<requests::SweepRequest>(&request);
-  const auto ready =
-      STRATA_TRY(engine::prepare(sweep ? *sweep : std::get<requests::CompareRequest>(request), context, line));
-  show_cases(planned,
-             sweep ? engine::plan_sweep(ready, *sweep, store, nullptr) : engine::plan_comparison(ready, store));
+  const auto ready = STRATA_TRY(prepare(sweep ? *sweep : std::get<requests::CompareRequest>(request), context, events));
+  show_cases(planned, sweep ? plan_sweep(ready, *sweep, store, nullptr) : plan_comparison(ready, store));
   return {};
 }
 
-Result<PlannedEntry> plan_entry(const SuiteEntry& entry, const fs::path& store) {
+Result<PlannedEntry> plan_entry(const SuiteEntry& entry, const fs::path& store, EventSink& events) {
   PlannedEntry planned{.entry = entry};
   planned.unavailable = lacking_device(entry.device);
   if (planned.unavailable) return planned;
-  const auto done = plan_request(planned, entry.request, store);
+  const auto done = plan_request(planned, entry.request, store, events);
   if (!done && done.error().exit == Exit::usage) return tl::unexpected(done.error());
   if (!done) planned.unavailable = done.error();
   return planned;
@@ -91,12 +90,40 @@ Result<PlannedEntry> plan_entry(const SuiteEntry& entry, const fs::path& store) 
 
 }  // namespace
 
+store::Run describe_suite(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
+                          const requests::SuiteRequest& request, const std::string& command,
+                          const std::string& format) {
+  store::Run run;
+  run.run_id = new_run_id();
+  run.name = request.name;
+  run.started = utc_now();
+  run.command = command;
+  run.version = STRATA_VERSION;
+  run.machine = probe::machine();
+  Json all = Json::array();
+  for (const auto& entry : entries)
+    all.push_back({{"command", entry.command}, {"label", entry.label}, {"state", ""}, {"reason", ""}});
+  std::error_code ignored;
+  run.settings = {{"verb", "run"},
+                  {"title", suite.title},
+                  {"about", suite.about},
+                  {"source", suite.source},
+                  {"file", fs::absolute(suite.path, ignored).string()},
+                  {"hash", suite.hash},
+                  {"scale", request.scale},
+                  {"request", requests::to_json(request)},
+                  {"format", format},
+                  {"folder", fs::current_path(ignored).string()},
+                  {"entries", all}};
+  return run;
+}
+
 Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
-                                               const fs::path& store) {
+                                               const fs::path& store, EventSink& events) {
   std::vector<PlannedEntry> all;
   for (const auto& entry : entries) {
     if (interrupted()) break;
-    auto planned = plan_entry(entry, store);
+    auto planned = plan_entry(entry, store, events);
     if (!planned)
       return tl::unexpected(suite::at_line(suite.path, entry.line, planned.error().what, planned.error().hint));
     all.push_back(std::move(*planned));
@@ -158,23 +185,21 @@ Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {
   return std::nullopt;
 }
 
-SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t place, bool quiet) {
+SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t place, const CarryOut& carry_out) {
   if (planned.unavailable)
     return {"unavailable", planned.unavailable->what, static_cast<int>(planned.unavailable->exit)};
-  auto request = planned.entry.request;
-  RunArguments common;
-  common.command = planned.entry.command;
-  common.store = store_.string();
-  common.quiet = quiet;
-  common.suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}};
+  RunContext context{
+      .command = planned.entry.command,
+      .resumed = {},
+      .suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}}};
   auto before = run_of(place);
   if (!before) return {"failed", before.error().what, 1};
   // it came to its end while nobody wrote that down, or was gone on with by itself
   if (*before && store::state_of(**before) == store::RunState::finished) return {"done", "", 0};
-  if (*before) common.resumed = std::move(**before);
+  if (*before) context.resumed = std::move(**before);
   Result<int> code = 0;
   try {
-    code = run_request(request, common);
+    code = carry_out(planned.entry.request, std::move(context));
   } catch (const std::bad_alloc&) {
     code = fail("this machine has no memory left");
   } catch (const std::exception& error) {  // one entry's trouble is not the next one's
@@ -182,7 +207,6 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   }
   if (interrupted()) return {"interrupted", "", interrupt_exit_code()};
   if (!code) {
-    print_error(code.error());
     const bool lacks = code.error().exit == Exit::environment;
     return {lacks ? "unavailable" : "failed", code.error().what, lacks ? 3 : 1};
   }
@@ -191,16 +215,16 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   return {"failed", "a level failed, crashed, timed out, was unequal or unproven", 1};
 }
 
-Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quiet) {
+Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const CarryOut& carry_out) {
   for (std::size_t i = 0; i < entries.size() && !interrupted(); ++i) {
     if (is_done(i)) continue;
     double left = 0;
     for (std::size_t k = i; k < entries.size(); ++k)
       if (!is_done(k)) left += entries[k].predicted_s.value_or(0);
-    tell(fmt::format("entry {} of {}{}: {}\n", i + 1, entries.size(),
-                     left > 0 ? ", " + report::about(left) + " left" : "", report::text(entry(i), "command")));
+    events.note(fmt::format("entry {} of {}{}: {}", i + 1, entries.size(),
+                            left > 0 ? ", " + report::about(left) + " left" : "", report::text(entry(i), "command")));
     const auto start = std::chrono::steady_clock::now();
-    const auto done = run_entry(entries[i], i, quiet);
+    const auto done = run_entry(entries[i], i, carry_out);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     auto& recorded = entry(i);
     recorded["state"] = done.state;
@@ -208,7 +232,7 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, bool quie
     recorded["exit_code"] = done.code;
     if (done.state != "unavailable") recorded["took_s"] = report::number(recorded, "took_s").value_or(0) + took;
     if (const auto run = run_of(i); run && *run) recorded["run"] = (*run)->run_id;
-    if (!done.reason.empty()) tell(fmt::format("entry {}: {}: {}\n", i + 1, done.state, done.reason));
+    if (!done.reason.empty()) events.note(fmt::format("entry {}: {}: {}", i + 1, done.state, done.reason));
     STRATA_TRY(write());
   }
   return {};
@@ -232,4 +256,4 @@ int SuiteRun::exit_code() const {
   return static_cast<int>(failed ? Exit::failed : lacks || !any ? Exit::environment : Exit::ok);
 }
 
-}  // namespace strata::cli
+}  // namespace strata::engine

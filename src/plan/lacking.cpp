@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lacking.hpp"
+#include "plan/lacking.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include "generate/generate.hpp"
 #include "graph/backward/rules.hpp"
 
-namespace strata::cli {
+namespace strata::plan {
 namespace {
 
 bool has_name(const std::vector<std::string>& list, const std::string& word) {
@@ -57,4 +57,4 @@ std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level:
   return all;
 }
 
-}  // namespace strata::cli
+}  // namespace strata::plan

@@ -3,18 +3,22 @@
 // is this process's own.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "cli/run_arguments.hpp"
 #include "cluster/shard.hpp"
 #include "common/file_lock.hpp"
+#include "engine/events.hpp"
+#include "engine/run_context.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
-// --shard, --resume, --on and what goes with that. `parts`: "points".
-void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string& parts);
+struct ShardChoice {
+  std::string shard;   // "2/8"; empty: not split
+  bool go_on = false;  // with the shard's run that the store has
+};
 
 // What is split, before anything of it is prepared.
 struct Whole {
@@ -40,11 +44,10 @@ struct OwnShard {
   std::shared_ptr<FileLock> lock;
 };
 
-// What --shard says. With --resume `a.resumed` becomes the newest run of this shard in the store that can go on.
-// Errors: another form, fewer parts than shards, a run that another process measures, a training without a seed.
-Result<OwnShard> own_shard(const requests::CompareRequest& request, RunArguments& a, const Whole& whole);
+// What --shard says. With `go_on` the newest run of this shard in `store` that can go on becomes the one that is
+// resumed. Errors: another form, fewer parts than shards, a run that another process measures, a training without a
+// seed.
+Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const Whole& whole,
+                           const std::filesystem::path& store, RunContext& context, EventSink& events);
 
-// Says that nothing is left to do; the exit code.
-int say_shard_done(const OwnShard& own);
-
-}  // namespace strata::cli
+}  // namespace strata::engine

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/former_names.hpp"
+#include "requests/former_names.hpp"
 
 #include <cctype>
 #include <string_view>
 
-namespace strata::cli {
+namespace strata::requests {
 namespace {
 
 // Whether a value of `precision` is the width of an interval ("1%", "0.01") and no number format ("bf16").
@@ -45,4 +45,4 @@ void use_current_names(suite::Suite& suite) {
   for (auto& entry : suite.entries) rename(entry.settings);
 }
 
-}  // namespace strata::cli
+}  // namespace strata::requests

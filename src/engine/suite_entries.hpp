@@ -9,7 +9,7 @@
 #include "requests/request.hpp"
 #include "suite/suite.hpp"
 
-namespace strata::cli {
+namespace strata::engine {
 
 struct SuiteEntry {
   requests::Request request;
@@ -29,4 +29,4 @@ struct ForAllEntries {
 // what is allowed.
 Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& suite, const ForAllEntries& more);
 
-}  // namespace strata::cli
+}  // namespace strata::engine
