@@ -42,7 +42,7 @@ struct Asked {
 
 void add_verb(CLI::App& app, const Verb& described, const std::vector<std::string>& words, int& exit_code) {
   auto* verb = app.add_subcommand(described.name, described.about);
-  const auto asked = std::make_shared<Asked>(*requests::request_for(described.name));
+  const auto asked = std::make_shared<Asked>(Asked{*requests::request_for(described.name), {}});
   asked->run.command = requests::command_of(words);
   add_members(*verb, requests::members_of(asked->request));
   add_run_arguments(*verb, asked->run);

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/shard.hpp"
 #include "cluster/join.hpp"
 #include "cluster/progress.hpp"
 #include "cluster/shard.hpp"
 #include "cluster/slurm.hpp"
+#include "engine/shard.hpp"
 #include "report/shards.hpp"
 #include "report/sweep.hpp"
 
