@@ -57,14 +57,14 @@ class EventLines final : public engine::EventSink {
 };
 
 // The result of a run; the list of runs gets its verdicts.
-Result<Json> result_of(store::Store& store, const std::string& run_id) {
+Result<Json> kept_result(store::Store& store, const std::string& run_id) {
   const auto run = STRATA_TRY(store.load_run(run_id));
-  auto result = STRATA_TRY(engine::result_of(run, store));
-  if (const auto document = engine::document_of(run, store))
-    engine::keep_verdict(store, run, document->value().summary);
+  auto shown = STRATA_TRY(engine::result_of(run, store));
+  if (shown.verdict)
+    engine::keep_verdict(store, run, *shown.verdict);
   else
-    engine::keep_verdicts(store, run_id, result);
-  return result;
+    engine::keep_verdicts(store, run_id, shown.result);
+  return std::move(shown.result);
 }
 
 struct EngineArguments {
@@ -76,20 +76,29 @@ struct EngineArguments {
 
 // What levels need was built for the interpreters that the engine was started with: programs of another one would
 // measure that one's PyTorch under this name.
-Result<void> set_environments(requests::CompareRequest& request, const EngineArguments& a) {
-  const auto& asked = request.options.environments;
-  if ((!request.python.empty() && request.python != a.python) || (!asked.empty() && asked != a.named))
+Result<void> set_environments(requests::Request& request, const EngineArguments& a) {
+  auto& common = requests::common_of(request);
+  const auto& asked = common.options.environments;
+  if ((!common.python.empty() && common.python != a.python) || (!asked.empty() && asked != a.named))
     return fail("the request names another interpreter than this engine was started with",
                 "start one with it: ./strata engine --python PATH, or --env NAME=PATH", Exit::usage);
-  request.python = a.python;
-  request.options.environments = a.named;
+  const bool takes_several = std::holds_alternative<requests::CompareRequest>(request) ||
+                             std::holds_alternative<requests::SweepRequest>(request);
+  if (!a.named.empty() && !takes_several)
+    return fail(
+        fmt::format("{} runs in one environment, and this engine was started with --env", requests::verb_of(request)),
+        "start one with its interpreter: ./strata engine --python PATH", Exit::usage);
+  common.python = a.python;
+  common.options.environments = a.named;
   return {};
 }
 
 // Runs, and says its result; what was measured before an error or a cancel is a result, too.
 Result<void> measure(const Json& id, const requests::CompareRequest& asked, const engine::RunContext& context,
-                     const engine::RunKind& kind, const fs::path& path) {
+                     engine::RunKind kind, const EngineArguments& a) {
   EventLines events(id);
+  const auto path = a.store_path();
+  if (!a.store.empty()) kind.settings["store"] = a.store;
   auto ready = STRATA_TRY(engine::prepare_run(asked, context, path, kind, events));
   auto store = STRATA_TRY(store::Store::open(path));
   const auto ended = STRATA_TRY(engine::run_prepared(ready, asked, context, store, kind, events));
@@ -97,7 +106,7 @@ Result<void> measure(const Json& id, const requests::CompareRequest& asked, cons
   if (!ended.has_case && ended.failed) return tl::unexpected(*ended.failed);
   if (!ended.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
   const auto& run_id = ready.setting.run_id;
-  auto result = result_of(store, run_id);
+  auto result = kept_result(store, run_id);
   if (!result) {
     say_error(id, result.error(), run_id);
     return {};
@@ -123,17 +132,16 @@ void say_result(const Json& id, Json result, int code = 0) {
 }
 
 Result<void> carry_out(const Json& id, requests::Request request, const EngineArguments& a) {
-  STRATA_TRY(set_environments(requests::common_of(request), a));
+  STRATA_TRY(set_environments(request, a));
   const engine::RunContext context{
       .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
-  const auto path = a.store_path();
   if (const auto* compare = std::get_if<requests::CompareRequest>(&request))
-    return measure(id, *compare, context, engine::comparison(*compare), path);
+    return measure(id, *compare, context, engine::comparison(*compare), a);
   if (const auto* sweep = std::get_if<requests::SweepRequest>(&request))
-    return measure(id, *sweep, context, engine::sweep(*sweep, context), path);
+    return measure(id, *sweep, context, engine::sweep(*sweep, context), a);
   if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
     auto plan = STRATA_TRY(engine::plan_training(*train, context));
-    return measure(id, plan, context, engine::training(plan, context), path);
+    return measure(id, plan, context, engine::training(plan, context), a);
   }
   EventLines events(id);
   if (const auto* generate = std::get_if<requests::GenerateRequest>(&request)) {
@@ -142,7 +150,7 @@ Result<void> carry_out(const Json& id, requests::Request request, const EngineAr
         id, {{"folder", done.folder.string()}, {"summary", done.summary}, {"build", done.build}, {"test", done.test}});
     return {};
   }
-  const auto done = STRATA_TRY(engine::run_export(std::get<requests::ExportRequest>(request), path, events));
+  const auto done = STRATA_TRY(engine::run_export(std::get<requests::ExportRequest>(request), a.store_path(), events));
   say_result(id, {{"folder", done.folder.string()},
                   {"build", done.build},
                   {"test", done.test},

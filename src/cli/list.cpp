@@ -255,8 +255,10 @@ int runs(const RunsArguments& a) {
   if (!a.store.empty() && !there_is(path)) return print_error(store::Store::open_existing(path).error());
   const auto listed = engine::list_runs(a, path);
   if (!listed) return print_error(listed.error());
-  const bool all = a.name.empty() && a.model.empty() && a.since.empty();
-  if (listed->empty() && all) return no_runs(header, a.format);
+  if (listed->empty()) {
+    const auto any = engine::list_runs({.limit = 1, .name = {}, .model = {}, .since = {}}, path);
+    if (any && any->empty()) return no_runs(header, a.format);
+  }
   Rows rows;
   for (const auto& one : *listed)
     rows.push_back({one.run, one.name, one.started, one.state, one.verdicts, one.cases, one.command});

@@ -15,7 +15,7 @@ CLI::Option* option_of(CLI::App& verb, const requests::Member& member) {
   switch (member.takes) {
     case requests::Takes::nothing:
       return verb.add_flag_function(
-          name, [member](std::int64_t) { read(member, ""); }, member.help);
+          name, [member](std::int64_t count) { read(member, count > 0 ? "" : requests::kOff); }, member.help);
     case requests::Takes::repeated:
       return verb
           .add_option_function<std::vector<std::string>>(

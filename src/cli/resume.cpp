@@ -87,8 +87,9 @@ int resume(const ResumeArguments& a) {
     return print_error(
         {fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
          "its network and files were named from there", Exit::usage});
-  const auto code = report::is_suite(*run) ? resume_suite(std::move(*run), {path.string(), a.format, a.python})
-                                           : go_on(std::move(*run), a, *environments, path, output);
+  const auto code = report::is_suite(*run)
+                        ? resume_suite(std::move(*run), {a.store.empty() ? "" : path.string(), a.format, a.python})
+                        : go_on(std::move(*run), a, *environments, path, output);
   return code ? *code : print_error(code.error());
 }
 

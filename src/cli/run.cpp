@@ -132,11 +132,10 @@ Result<void> find_resumed(SuiteArguments& a, const fs::path& store, const suite:
 }
 
 // Shown as if its command had been typed, where the suite is shown as text.
-Result<int> run_entry(const requests::Request& request, engine::RunContext context, const SuiteArguments& a,
-                      const fs::path& store) {
+Result<int> run_entry(const requests::Request& request, engine::RunContext context, const SuiteArguments& a) {
   RunArguments run;
   static_cast<engine::RunContext&>(run) = std::move(context);
-  run.store = store.string();
+  run.store = a.store;
   run.quiet = a.format != "text";
   const auto code = run_request(request, run);
   if (!code && !interrupted()) print_error(code.error());
@@ -160,7 +159,7 @@ Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std:
   STRATA_TRY(suite_run.begin(a.resumed.has_value()));
   const auto gone = suite_run.go_on(planned, line, [&](const auto& request, engine::RunContext context) {
     line.clear();
-    return run_entry(request, std::move(context), a, store);
+    return run_entry(request, std::move(context), a);
   });
   const auto ended = suite_run.end();
   STRATA_TRY(gone);

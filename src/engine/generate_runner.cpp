@@ -53,6 +53,8 @@ Result<nlohmann::json> spec_of(const requests::GenerateRequest& a) {
     return fail("--tune: a training step has no kernels to choose from", "leave one of --tune and --train out",
                 Exit::usage);
   STRATA_TRY(generate::parse_memory_budget(a.memory_budget));
+  if (!a.train && !a.memory_budget.empty())
+    return fail("--memory-budget means nothing without --train", "leave --memory-budget out", Exit::usage);
   auto options = a.options;
   if (a.train) options.mode = "train";
   // what eager's runs are off in the mode is known where they are made
@@ -178,6 +180,7 @@ Result<Generated> run_generate(const requests::GenerateRequest& request, EventSi
   auto place = installation();
   if (!request.python.empty()) place.python = request.python;
   const auto source = STRATA_TRY(capture(request, spec, place, events));
+  if (interrupted()) return fail("interrupted: nothing was written");
   auto summary = STRATA_TRY(write_program(request, source, place, folder));
   const auto quoted = escape::shell_word(folder.string());
   return Generated{.folder = folder,

@@ -44,11 +44,11 @@ std::optional<Result<document::Document>> document_of(const store::Run& run, con
   return page_of(*whole, store);
 }
 
-Result<Json> result_of(const store::Run& run, const store::Store& store) {
+Result<ShownRun> result_of(const store::Run& run, const store::Store& store) {
   const auto document = document_of(run, store);
-  if (!document) return report::view(run);
+  if (!document) return ShownRun{report::view(run), std::nullopt};
   if (!*document) return tl::unexpected(document->error());
-  return Json::parse(STRATA_TRY(document::render(**document, "json", {}, {})));
+  return ShownRun{Json::parse(STRATA_TRY(document::render(**document, "json", {}, {}))), (*document)->summary};
 }
 
 Result<std::vector<ListedRun>> list_runs(const requests::RunsRequest& request, const fs::path& path) {
@@ -128,7 +128,8 @@ Result<Answer> answer_query(const requests::Query& query, const fs::path& path) 
   }
   const auto store = STRATA_TRY(store::Store::open_existing(path));
   const auto run = STRATA_TRY(store.load_run(std::get<requests::ShowRequest>(query).run));
-  return Answer{STRATA_TRY(result_of(run, store))};
+  auto shown = STRATA_TRY(result_of(run, store));
+  return Answer{std::move(shown.result)};
 }
 
 }  // namespace strata::engine

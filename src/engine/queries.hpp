@@ -18,8 +18,11 @@ namespace strata::engine {
 // nullopt: the run is none of them.
 std::optional<Result<document::Document>> document_of(const store::Run& run, const store::Store& store);
 
-// As `show --format json` prints it.
-Result<nlohmann::json> result_of(const store::Run& run, const store::Store& store);
+struct ShownRun {
+  nlohmann::json result;               // as `show --format json` prints it
+  std::optional<std::string> verdict;  // of all of it; nullopt: each case of a comparison has its own
+};
+Result<ShownRun> result_of(const store::Run& run, const store::Store& store);
 
 struct ListedRun {
   std::string run, name, started, state;

@@ -77,20 +77,21 @@ RunKind sweep(const SweepRequest& request, const RunContext& context, std::funct
   };
   const auto begun = std::make_shared<Begun>();
   settings["request"] = requests::to_json(request);
-  return {.verb = "sweep",
-          .arrange = [&request, &context, begun, keep = std::move(keep)](Prepared& ready) -> Result<void> {
-            begun->bounds = STRATA_TRY(begin_search(request, ready));
-            begun->grid.emplace(ready.specs);
-            arrange_points(ready, *begun->grid, keep);
-            if (!context.dry_run) limit_memory(ready);
-            return {};
+  return {
+      .verb = "sweep",
+      .arrange = [&request, dry_run = context.dry_run, begun, keep = std::move(keep)](Prepared& ready) -> Result<void> {
+        begun->bounds = STRATA_TRY(begin_search(request, ready));
+        begun->grid.emplace(ready.specs);
+        arrange_points(ready, *begun->grid, keep);
+        if (!dry_run) limit_memory(ready);
+        return {};
+      },
+      .measure =
+          [&request, begun](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
+                            EventSink& events) {
+            return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
           },
-          .measure =
-              [&request, begun](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
-                                EventSink& events) {
-                return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
-              },
-          .settings = std::move(settings)};
+      .settings = std::move(settings)};
 }
 
 RunKind training(TrainingPlan& plan, const RunContext& context, Json settings) {

@@ -10,6 +10,8 @@
 
 #include "common/lookup.hpp"
 #include "common/places.hpp"
+#include "data/cache.hpp"
+#include "plan/model_file.hpp"
 #include "plan/options.hpp"
 #include "plan/scale.hpp"
 #include "requests/codec.hpp"
@@ -28,11 +30,30 @@ std::string node_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
+// However it is spelled; of where it lies only the name counts (cluster::id_of_whole).
+std::string from_root(const std::string& path) {
+  std::error_code ec;
+  return path.empty() ? path : fs::absolute(path, ec).lexically_normal().string();
+}
+
+// "path.py:build" or the file of a network; other names stay as they are.
+std::string model_from_root(const std::string& model) {
+  if (plan::is_model_file(model)) return from_root(model);
+  const auto colon = model.rfind(':');
+  if (colon == std::string::npos || !model.substr(0, colon).ends_with(".py")) return model;
+  return from_root(model.substr(0, colon)) + model.substr(colon);
+}
+
 // What is asked, beside the seed of the order. How long and how much memory may be taken makes no other whole, nor
 // where on a machine things lie: environments go by their names.
 Json question_of(requests::Request request) {
   auto& common = requests::common_of(request);
   auto& o = common.options;
+  for (auto* path : {&o.weights, &o.input_file, &o.input_from}) *path = from_root(*path);
+  o.model = model_from_root(o.model);
+  if (data::is_folder(o.dataset)) o.dataset = from_root(o.dataset);
+  if (auto* train = std::get_if<requests::TrainRequest>(&request); train && data::is_folder(train->dataset))
+    train->dataset = from_root(train->dataset);
   Json environments = Json::array();
   for (const auto& environment : o.environments) environments.push_back(environment.name);
   o.order_seed.reset();
@@ -101,6 +122,9 @@ Result<Whole> whole_sweep(const requests::SweepRequest& request) {
 }
 
 Result<Whole> whole_training(const requests::TrainRequest& request) {
+  if (request.sweep_init || request.init.find(';') != std::string::npos)
+    return fail("several initialisations are not split over shards",
+                "a call for each: --init " + request.init.substr(0, request.init.find(';')), Exit::usage);
   int repeats = request.repeats;
   if (!request.scale.empty()) {
     const auto scale = STRATA_TRY(plan::parse_scale(request.scale));

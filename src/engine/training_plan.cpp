@@ -105,7 +105,10 @@ Result<TrainingPlan> plan_training(const TrainRequest& request, const RunContext
                                    std::vector<int> own_repeats) {
   if (request.sweep_init && request.init != TrainRequest().init)
     return fail("--init and --sweep-init exclude each other", "leave one of them out", Exit::usage);
-  TrainingPlan plan{request, {}, 1, {}, std::move(own_repeats), requests::to_json(request)};
+  TrainingPlan plan;
+  static_cast<TrainRequest&>(plan) = request;
+  plan.own_repeats = std::move(own_repeats);
+  plan.asked = requests::to_json(request);
   STRATA_TRY(cut_by_scale(plan));
   plan.options.mode = "train";
   plan.options.batches = {plan.batch};

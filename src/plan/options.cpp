@@ -125,6 +125,8 @@ Result<void> check(const Options& options) {
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   STRATA_TRY(one_of("--device", options.device, {"cpu", "cuda"}));
   STRATA_TRY(one_source(options));
+  if (options.max_megapixels && options.input_from.empty())
+    return usage("--max-megapixels means nothing without --input-from", "leave --max-megapixels out");
   if (!options.size.empty() && (!options.inputs.empty() || !options.input_file.empty()))
     return usage(fmt::format("--size and {} exclude each other: that says the size of images already",
                              options.inputs.empty() ? "--inputs" : "--input"),

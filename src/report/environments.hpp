@@ -17,8 +17,7 @@ Json environment_json(const store::Row& row);
 // "2.15.0"; of several "2.14.1 in old, 2.15.0 in new".
 std::string torch_versions(const Json& environments);
 
-// The run's command as if it had measured in the row's environment alone, with --python; as it is where none has a
-// name.
+// What a command about a row names beside its request: the run's store, and the interpreter that the row ran in.
 requests::Named named_beside(const store::Run& run, const store::Row& row);
 
 // {"level", "variant", "from", "to", "ratio"} of each level that was measured in the first environment that it has a

@@ -40,11 +40,14 @@ std::string digits(double value) {
   std::array<char, 400> all{};
   return {all.data(), std::to_chars(all.data(), all.data() + all.size(), value, std::chars_format::fixed).ptr};
 }
-// Of a share in hundredths, without what binary fractions add to it.
+// Of a share in hundredths, in as few digits as read back to it.
 std::string hundredths(double share) {
-  auto all = fmt::format("{:.10f}", 100 * share);
-  all.erase(all.find_last_not_of('0') + 1);
-  return all.ends_with('.') ? all.substr(0, all.size() - 1) : all;
+  constexpr int most = 40;
+  for (int places = 0; places < most; ++places) {
+    auto all = fmt::format("{:.{}f}", 100 * share, places);
+    if (const auto read = number<double>(all); read && *read / 100 == share) return all;
+  }
+  return digits(100 * share);
 }
 
 std::string range_of(std::int64_t low, std::int64_t high) {
@@ -96,12 +99,13 @@ Member numbers(std::vector<int>& values, int low, int high,
     return {};
   };
   member.read_json = [&values, low, high](const Json& json) -> Allowed {
-    const auto allowed = fmt::format("a list of whole numbers, each {}", range_of(low, high));
+    const auto allowed = fmt::format("a list of different whole numbers, each {}", range_of(low, high));
     if (!json.is_array()) return allowed;
     values.clear();
     for (const auto& element : json) {
       const auto got = outside::as_integer(element);
       if (!got || *got < low || *got > high) return allowed;
+      if (std::find(values.begin(), values.end(), static_cast<int>(*got)) != values.end()) return allowed;
       values.push_back(static_cast<int>(*got));
     }
     return std::nullopt;
@@ -147,8 +151,8 @@ Member described(Member member, std::string name, std::string option, std::strin
 Member flag(bool& value) {
   Member member;
   member.takes = Takes::nothing;
-  member.read_text = [&value](const auto&, const auto&) -> Result<void> {
-    value = true;
+  member.read_text = [&value](const auto&, const auto& text) -> Result<void> {
+    value = text != kOff;
     return {};
   };
   member.read_json = [&value](const Json& json) -> Allowed {
@@ -164,7 +168,9 @@ Member flag(bool& value) {
 Member text(std::string& value, Takes takes) {
   Member member;
   member.takes = takes;
-  member.read_text = [&value](const auto&, const auto& text) -> Result<void> {
+  member.read_text = [&value](const auto& option, const auto& text) -> Result<void> {
+    if (text.starts_with('-'))
+      return wrong(fmt::format("{} {}: allowed: {}", option, text, kText), "a path can begin with ./");
     value = text;
     return {};
   };
@@ -350,7 +356,7 @@ Member share(Real value, bool or_none) {
                                  share_of(text) ? "between 0% and 100%, as 1%" : "a share as 1%"),
                      option + " 1%", Exit::usage};
       },
-      digits, "PERCENT");
+      [](double shown) { return hundredths(shown) + "%"; }, "PERCENT");
 }
 
 Member percentage_points(Real share) {

@@ -65,6 +65,7 @@ inline constexpr auto no_bound = std::numeric_limits<std::int64_t>::max();
 // A member of this kind, named. `type`: empty: the kind's own.
 Member described(Member member, std::string name, std::string option, std::string help, const char* type = "");
 
+inline constexpr const char* kOff = "false";  // what turns a flag off, where one is typed as --flag=false
 Member flag(bool& value);
 Member text(std::string& value, Takes takes = Takes::one);
 Member choice(std::string& value, std::vector<std::string> allowed);

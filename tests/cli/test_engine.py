@@ -154,6 +154,21 @@ def test_a_program_is_generated_and_a_level_exported_or_neither_and_why(engine, 
     assert "no artefact that could be shipped" in answer_to(engine, 4)[1]["error"]["what"]
 
 
+def test_what_runs_in_one_environment_is_refused_by_an_engine_of_several(strata):
+    export = {"verb": "export", "version": 1, "model": MODEL, "level": "torchscript", "output": "x"}
+    done = subprocess.run(
+        [str(PROGRAM), "engine", "--env", f"own={sys.executable}"],
+        env=strata.environment,
+        cwd=strata.folder,
+        input=json.dumps({"id": 1, "request": export}) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    error = json.loads(done.stdout.splitlines()[-1])["error"]
+    assert "one environment" in error["what"] and "--python" in error["hint"], error
+
+
 def test_a_client_that_goes_away_ends_what_it_asked_for(engine):
     send(engine, id=1, request=asked(budget_s=300))
     engine.stdout.readline()

@@ -63,6 +63,23 @@ def refused(done, *words: str) -> None:
     assert done.stderr.startswith("error: ") and "  try: " in done.stderr, done.stderr
 
 
+def test_a_flag_can_be_said_to_be_off(strata):
+    strata.level("one")
+    done = strata.run(
+        "compare",
+        MODEL,
+        "--deep=false",
+        "--mode",
+        "train",
+        "--dry-run",
+        "--aa=true",
+        "--format",
+        "json",
+    )
+    assert "--deep" not in done.stderr, done.stderr
+    assert json.loads(done.stdout)["points"][0]["mode"] == "train"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -73,6 +90,7 @@ def refused(done, *words: str) -> None:
         (["--batch", "1,1"], ["--batch 1,1: 1 is given twice"]),
         (["--weights", ""], ["--weights: the value is empty"]),
         (["--name", ""], ["--name: the value is empty"]),
+        (["--name=-x"], ["--name -x: allowed: a text that is not empty and does not begin with -"]),
         (["--threads", "0"], ["--threads 0: allowed: 1 to "]),
         (["--threads", "-2"], ["--threads -2: allowed: 1 to "]),
         (["--threads", "two"], ["--threads two: allowed: 1 to "]),

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "cluster/join.hpp"
@@ -133,6 +135,37 @@ TEST(TaskEnds, are_known_without_an_accounting_by_what_slurm_wrote_into_the_log)
   const auto lost = judge_task(nullptr, "", "measuring\n");
   EXPECT_EQ(lost.state, TaskState::unknown);
   EXPECT_THAT(lost.why, HasSubstr("its node may have gone"));
+}
+
+TEST(Whole, is_one_wherever_its_files_lie_and_however_their_paths_are_spelled) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::create_directories(::testing::TempDir() + "/whole_a");
+  std::filesystem::create_directories(::testing::TempDir() + "/whole_b");
+  const auto id_in = [&](const char* folder, auto change) {
+    std::filesystem::current_path(::testing::TempDir() + "/" + folder);
+    std::ofstream("net.py") << "\n";
+    requests::SweepRequest request;
+    request.options.batches = {1, 2};
+    change(request);
+    const auto whole = engine::whole_sweep(request);
+    std::filesystem::current_path(before);
+    return whole ? whole->id(1, 2) : whole.error().what;
+  };
+  const auto spelled = [](const std::string& model) {
+    return [model](auto& request) { request.options.model = model; };
+  };
+  EXPECT_EQ(id_in("whole_a", spelled("net.py:build")), id_in("whole_b", spelled("./net.py:build")));
+  EXPECT_EQ(id_in("whole_a", spelled("net.py:build")), id_in("whole_b", spelled("../whole_a/net.py:build")));
+  EXPECT_NE(id_in("whole_a", spelled("net.py:build")), id_in("whole_a", spelled("net.py:other")));
+  const auto named = [](const char* name) {
+    return [name](auto& request) {
+      request.options.model = name;
+      request.options.environments = {{"old", std::filesystem::current_path().string() + "/python"}};
+      request.options.memory_limit_gib = 2;
+    };
+  };
+  EXPECT_EQ(id_in("whole_a", named("resnet50")), id_in("whole_b", named("resnet50")));
+  EXPECT_NE(id_in("whole_a", named("resnet50")), id_in("whole_a", named("resnet18")));
 }
 
 store::Case a_point(const std::string& name, bool finished = true, const std::string& network = "n") {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -133,6 +134,32 @@ TEST(Request, says_what_a_value_may_be_with_the_option_that_was_typed) {
   EXPECT_EQ(what("device", "gpu"), "--device gpu: unknown (did you mean 'cpu'?); allowed: cpu, cuda");
 }
 
+TEST(Request, renders_shares_in_as_few_digits_as_read_back_to_them) {
+  for (const double share : {0.02, 0.007, 0.1 + 0.2, 1.0 / 3, 1e-13, 0.49999999999999994}) {
+    TrainRequest request;
+    request.options.model = "m";
+    request.dataset = "digits";
+    request.margin = share;
+    const auto words = command_words(request);
+    const auto written = *(std::find(words.begin(), words.end(), "--margin") + 1);
+    Request again = TrainRequest{};
+    for (const auto& member : members_of(again))
+      if (member.name == "margin") {
+        ASSERT_TRUE(member.read(written)) << written;
+      }
+    EXPECT_EQ(std::get<TrainRequest>(again).margin, share) << written;
+  }
+}
+
+TEST(Request, takes_no_text_from_a_command_line_that_it_would_not_take_from_json) {
+  auto request = *request_for("compare");
+  for (const auto& member : members_of(request)) {
+    if (member.name != "name") continue;
+    EXPECT_FALSE(member.read("-x"));
+    EXPECT_TRUE(member.read_json("-x"));
+  }
+}
+
 TEST(Request, to_the_store_is_read_like_the_others) {
   const auto read = read_query(Json::parse(R"({"verb": "diff", "version": 1, "before": "a", "after": "b"})"));
   ASSERT_TRUE(read) << read.error().what;
@@ -175,7 +202,7 @@ TEST(Request, that_is_none_is_refused_with_what_is_allowed_and_the_nearest_name)
        {R"("batch": 8)", R"("batch": [0])", R"("batch": ["8"])", R"("batch": [1e99])", R"("budget_s": -1)",
         R"("timeout_s": 1e300)", R"("name": "--deep")", R"("budget_s": "2m")", R"("deep": 1)", R"("name": "")",
         R"("restarts": null)", R"("seed": -1)", R"("environments": [{"name": "a"}])", R"("restarts": 101)",
-        R"("device": "gpu")", R"("levels": ["a,b"])", R"("ci_width": 2)"}) {
+        R"("batch": [1, 1])", R"("device": "gpu")", R"("levels": ["a,b"])", R"("ci_width": 2)"}) {
     const auto refused = error(fmt::format(R"({{"verb": "compare", "version": 1, "model": "m", {}}})", wrong).c_str());
     EXPECT_THAT(refused.what, HasSubstr("; allowed: ")) << wrong;
     EXPECT_EQ(refused.exit, Exit::usage) << wrong;
