@@ -28,11 +28,21 @@ inline std::optional<double> seconds_of(const std::string& text) {
   return quantity->first * units.at(quantity->second);
 }
 
+// "1%" is 0.01, with "%" for `unit`: the number nearest to what is written, which a division would miss at times.
+// nullopt: something else.
+inline std::optional<double> hundredths_of(const std::string& text, const std::string& unit) {
+  const auto quantity = number_and_unit(text);
+  if (!quantity || quantity->second != unit) return std::nullopt;
+  const auto shifted = text.substr(0, text.size() - unit.size()) + "e-2";
+  double value = 0;
+  std::from_chars(shifted.data(), shifted.data() + shifted.size(), value);
+  return value;
+}
+
 // "1%" or 0.01; nullopt: something else.
 inline std::optional<double> share_of(const std::string& text) {
   const auto quantity = number_and_unit(text);
-  if (!quantity || (!quantity->second.empty() && quantity->second != "%")) return std::nullopt;
-  return quantity->second.empty() ? quantity->first : quantity->first / 100;
+  return quantity && quantity->second.empty() ? quantity->first : hundredths_of(text, "%");
 }
 
 }  // namespace strata

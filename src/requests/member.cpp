@@ -40,14 +40,17 @@ std::string digits(double value) {
   std::array<char, 400> all{};
   return {all.data(), std::to_chars(all.data(), all.data() + all.size(), value, std::chars_format::fixed).ptr};
 }
-// Of a share in hundredths, in as few digits as read back to it.
+// Of a share in hundredths: the point two places further, so that hundredths_of reads it back.
 std::string hundredths(double share) {
-  constexpr int most = 40;
-  for (int places = 0; places < most; ++places) {
-    auto all = fmt::format("{:.{}f}", 100 * share, places);
-    if (const auto read = number<double>(all); read && *read / 100 == share) return all;
-  }
-  return digits(100 * share);
+  auto whole = digits(share);
+  const auto point = std::min(whole.find('.'), whole.size());
+  auto rest = whole.substr(std::min(point + 1, whole.size()));
+  whole.resize(point);
+  rest.resize(std::max<std::size_t>(rest.size(), 2), '0');
+  whole += rest.substr(0, 2);
+  rest.erase(0, 2);
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size() - 1));
+  return rest.empty() ? whole : whole + "." + rest;
 }
 
 std::string range_of(std::int64_t low, std::int64_t high) {
@@ -361,11 +364,7 @@ Member share(Real value, bool or_none) {
 
 Member percentage_points(Real share) {
   return real(
-      std::move(share), 0.5, false,
-      [](const std::string& text) -> std::optional<double> {
-        const auto got = number_and_unit(text);
-        return got && got->second == "pp" ? std::optional(got->first / 100) : std::nullopt;
-      },
+      std::move(share), 0.5, false, [](const std::string& text) { return hundredths_of(text, "pp"); },
       [](const auto& option, const auto& text) {
         return Error{fmt::format("{} {}: allowed: percentage points above 0 and up to 50", option, text),
                      fmt::format("as {0} 1pp or {0} 0.5pp", option), Exit::usage};
@@ -375,11 +374,7 @@ Member percentage_points(Real share) {
 
 Member percent(Real share) {
   return real(
-      std::move(share), 1, false,
-      [](const std::string& text) -> std::optional<double> {
-        const auto got = number_and_unit(text);
-        return got && got->second == "%" ? std::optional(got->first / 100) : std::nullopt;
-      },
+      std::move(share), 1, false, [](const std::string& text) { return hundredths_of(text, "%"); },
       [](const auto& option, const auto& text) {
         return Error{fmt::format("{} {}: allowed: above 0% and up to 100%", option, text),
                      fmt::format("as {} 95%", option), Exit::usage};
