@@ -51,7 +51,7 @@ def test_a_level_that_got_slower_is_named_with_its_interval_and_ends_with_4(stra
     done = diff(strata, "before", "after", "--fail-above", f"{100 * reaches - 0.1:.4f}%")
     assert done.returncode == 5 and "1 may be slower by more than" in done.stdout, done.stdout
     done = diff(strata, "before", "after", "--fail-above", "nan")
-    assert done.returncode == 2 and "--fail-above nan: allowed: a share as 5%" in done.stderr
+    assert done.returncode == 2 and "--fail-above nan: allowed: a share as 1%" in done.stderr
 
 
 def test_a_level_that_has_no_number_any_more_ends_with_1(strata):
