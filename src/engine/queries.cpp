@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cluster/join.hpp"
+#include "common/places.hpp"
 #include "report/access.hpp"
 #include "report/diff.hpp"
 #include "report/render/render.hpp"
@@ -52,8 +53,7 @@ Result<ShownRun> result_of(const store::Run& run, const store::Store& store) {
 }
 
 Result<std::vector<ListedRun>> list_runs(const requests::RunsRequest& request, const fs::path& path) {
-  std::error_code ec;
-  if (!fs::exists(path, ec)) return std::vector<ListedRun>();
+  if (!there_is(path)) return std::vector<ListedRun>();
   const auto store = STRATA_TRY(store::Store::open_existing(path));
   const bool all = request.name.empty() && request.model.empty() && request.since.empty();
   const auto stored = STRATA_TRY(store.list_runs(all ? request.limit : 0));

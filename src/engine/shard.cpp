@@ -11,7 +11,6 @@
 #include "common/lookup.hpp"
 #include "common/places.hpp"
 #include "data/cache.hpp"
-#include "plan/model_file.hpp"
 #include "plan/options.hpp"
 #include "plan/scale.hpp"
 #include "requests/codec.hpp"
@@ -36,21 +35,13 @@ std::string from_root(const std::string& path) {
   return path.empty() ? path : fs::absolute(path, ec).lexically_normal().string();
 }
 
-// "path.py:build" or the file of a network; other names stay as they are.
-std::string model_from_root(const std::string& model) {
-  if (plan::is_model_file(model)) return from_root(model);
-  const auto colon = model.rfind(':');
-  if (colon == std::string::npos || !model.substr(0, colon).ends_with(".py")) return model;
-  return from_root(model.substr(0, colon)) + model.substr(colon);
-}
-
 // What is asked, beside the seed of the order. How long and how much memory may be taken makes no other whole, nor
 // where on a machine things lie: environments go by their names.
-Json question_of(requests::Request request) {
+Result<Json> question_of(requests::Request request) {
   auto& common = requests::common_of(request);
   auto& o = common.options;
   for (auto* path : {&o.weights, &o.input_file, &o.input_from}) *path = from_root(*path);
-  o.model = model_from_root(o.model);
+  o.model = STRATA_TRY(plan::absolute_model(o.model));
   if (data::is_folder(o.dataset)) o.dataset = from_root(o.dataset);
   if (auto* train = std::get_if<requests::TrainRequest>(&request); train && data::is_folder(train->dataset))
     train->dataset = from_root(train->dataset);
@@ -118,7 +109,8 @@ std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const 
 
 Result<Whole> whole_sweep(const requests::SweepRequest& request) {
   const auto specs = STRATA_TRY(plan::specs_of(request.options));
-  return Whole{"sweep", specs.size(), question_of(request)};
+  auto question = STRATA_TRY(question_of(request));
+  return Whole{"sweep", specs.size(), std::move(question)};
 }
 
 Result<Whole> whole_training(const requests::TrainRequest& request) {
@@ -130,7 +122,8 @@ Result<Whole> whole_training(const requests::TrainRequest& request) {
     const auto scale = STRATA_TRY(plan::parse_scale(request.scale));
     repeats = plan::cut(scale, request.epochs, request.repeats).repeats;
   }
-  return Whole{"train", static_cast<std::size_t>(repeats), question_of(request)};
+  auto question = STRATA_TRY(question_of(request));
+  return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
 }
 
 Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const Whole& whole,

@@ -58,20 +58,6 @@ Result<std::string> existing(const std::string& option, const std::string& path,
   return fs::absolute(path, ec).lexically_normal().string();
 }
 
-// "path.py:build" or the file of a network with an absolute path; other names stay as they are.
-Result<std::string> model_of(const std::string& model) {
-  if (is_model_file(model)) return existing("model", model, false);
-  const auto colon = model.rfind(':');
-  const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
-  if (!file) return model;
-  if (colon == std::string::npos || model.ends_with(".py"))
-    return usage(fmt::format("model {}: the function is missing", model),
-                 fmt::format("write {}:build, where build() returns the module", model));
-  auto path = existing("model", model.substr(0, colon), false);
-  if (!path) return path;
-  return *path + model.substr(colon);
-}
-
 // Several names, none twice.
 Result<void> check_once(const std::string& option, std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -214,6 +200,19 @@ Result<void> check_threads(const std::string& what, std::int64_t threads) {
                            most, kThreadsOfAProcessor, processors, processors == 1 ? "" : "s"));
 }
 
+Result<std::string> absolute_model(const std::string& model) {
+  if (is_model_file(model)) return existing("model", model, false);
+  const auto colon = model.rfind(':');
+  const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
+  if (!file) return model;
+  if (colon == std::string::npos || model.ends_with(".py"))
+    return usage(fmt::format("model {}: the function is missing", model),
+                 fmt::format("write {}:build, where build() returns the module", model));
+  auto path = existing("model", model.substr(0, colon), false);
+  if (!path) return path;
+  return *path + model.substr(colon);
+}
+
 void limit_files(const Options& options) {
   const auto set = [](const char* variable, const std::optional<double>& limit, const std::string& found) {
     const auto value = limit ? fmt::format("{}", *limit) : found;
@@ -276,7 +275,7 @@ Result<Effort> effort_of(const Options& options) {
 
 Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
   STRATA_TRY(check(options));
-  const auto model = STRATA_TRY(model_of(options.model));
+  const auto model = STRATA_TRY(absolute_model(options.model));
   nlohmann::json spec{{"model", model},
                       {"batch", nullptr},
                       {"size", nullptr},

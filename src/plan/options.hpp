@@ -75,6 +75,10 @@ Result<std::vector<std::string>> precisions_of(const Options& options);
 // options leave open the variable stays as this program found it.
 void limit_files(const Options& options);
 
+// "path.py:build" or the file of a network with an absolute path; other names stay as they are. Error: no such file, or
+// no function.
+Result<std::string> absolute_model(const std::string& model);
+
 // One spec.json (docs/bundle.md) for each combination of modes, precisions, sizes, threads and batches. Errors:
 // contradicting options, unreadable files, bad shapes, unknown modes.
 Result<std::vector<nlohmann::json>> specs_of(const Options& options);

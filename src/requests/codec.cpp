@@ -20,9 +20,15 @@ const std::vector<std::string>& verbs() {
   return all;
 }
 
+// In the order of Query.
+const std::vector<std::string>& query_verbs() {
+  static const std::vector<std::string> all{"show", "runs", "diff"};
+  return all;
+}
+
 std::vector<std::string> all_verbs() {
   auto all = verbs();
-  all.insert(all.end(), {"show", "runs", "diff"});
+  all.insert(all.end(), query_verbs().begin(), query_verbs().end());
   return all;
 }
 
@@ -119,13 +125,14 @@ Result<Request> read_request(const Json& value) {
 
 bool is_query(const Json& value) {
   const auto verb = outside::text_or(value, "verb");
-  return verb == "show" || verb == "runs" || verb == "diff";
+  return std::find(query_verbs().begin(), query_verbs().end(), verb) != query_verbs().end();
 }
 
 Result<Query> read_query(const Json& value) {
+  static const std::vector<Query> plain{ShowRequest{}, RunsRequest{}, DiffRequest{}};
   STRATA_TRY(check_version(value));
-  const auto verb = outside::text_or(value, "verb");
-  Query query = verb == "diff" ? Query(DiffRequest{}) : verb == "runs" ? Query(RunsRequest{}) : Query(ShowRequest{});
+  const auto at = std::find(query_verbs().begin(), query_verbs().end(), outside::text_or(value, "verb"));
+  auto query = plain.at(static_cast<std::size_t>(at - query_verbs().begin()));
   STRATA_TRY(std::visit([&](auto& asked) { return read_members(value, members_of(asked)); }, query));
   return query;
 }

@@ -30,7 +30,7 @@ nlohmann::json to_json(const SuiteRequest& request);
 Result<Request> read_request(const nlohmann::json& value);
 // "show", "runs", "diff".
 bool is_query(const nlohmann::json& value);
-Result<Query> read_query(const nlohmann::json& value);
+Result<Query> read_query(const nlohmann::json& value);                 // of what is one
 Result<SuiteRequest> read_suite_request(const nlohmann::json& value);  // "verb": "run"
 
 // The words that ask for it: {"compare", "resnet50", "--batch", "1,8"}.

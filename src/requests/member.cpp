@@ -91,6 +91,18 @@ Member real(Real value, double most, bool or_none, std::function<std::optional<d
   return member;
 }
 
+// A share that is written in hundredths with a unit. `hint`: with {} for the option.
+Member in_hundredths(Real share, double most, const std::string& unit, const std::string& allowed,
+                     const std::string& hint, const char* type) {
+  return real(
+      std::move(share), most, false, [unit](const std::string& text) { return hundredths_of(text, unit); },
+      [allowed, hint](const auto& option, const auto& text) {
+        return Error{fmt::format("{} {}: allowed: {}", option, text, allowed), fmt::format(fmt::runtime(hint), option),
+                     Exit::usage};
+      },
+      [unit](double value) { return hundredths(value) + unit; }, type);
+}
+
 // Several numbers, of which `read` makes the list.
 Member numbers(std::vector<int>& values, int low, int high,
                std::function<Result<std::vector<int>>(const std::string&, const std::string&)> read) {
@@ -363,23 +375,12 @@ Member share(Real value, bool or_none) {
 }
 
 Member percentage_points(Real share) {
-  return real(
-      std::move(share), 0.5, false, [](const std::string& text) { return hundredths_of(text, "pp"); },
-      [](const auto& option, const auto& text) {
-        return Error{fmt::format("{} {}: allowed: percentage points above 0 and up to 50", option, text),
-                     fmt::format("as {0} 1pp or {0} 0.5pp", option), Exit::usage};
-      },
-      [](double value) { return hundredths(value) + "pp"; }, "PP");
+  return in_hundredths(std::move(share), 0.5, "pp", "percentage points above 0 and up to 50", "as {0} 1pp or {0} 0.5pp",
+                       "PP");
 }
 
 Member percent(Real share) {
-  return real(
-      std::move(share), 1, false, [](const std::string& text) { return hundredths_of(text, "%"); },
-      [](const auto& option, const auto& text) {
-        return Error{fmt::format("{} {}: allowed: above 0% and up to 100%", option, text),
-                     fmt::format("as {} 95%", option), Exit::usage};
-      },
-      [](double value) { return hundredths(value) + "%"; }, "PERCENT");
+  return in_hundredths(std::move(share), 1, "%", "above 0% and up to 100%", "as {} 95%", "PERCENT");
 }
 
 }  // namespace strata::requests

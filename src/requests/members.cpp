@@ -14,8 +14,6 @@ using Members = std::vector<Member>;
 constexpr int kMostEpochs = 100'000, kMostRepeats = 1000, kMostProofs = 1000;
 constexpr std::int64_t kMostNorms = 1'000'000'000, kMostImages = 1'000'000'000;
 
-constexpr const char* kTimeout =
-    "longest time for capturing the network (default: 1h) and for one request to a level (default: 10m)";
 constexpr const char* kOptimisers =
     "as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 or adamw:...; each also "
     "takes weight_decay=0.01, schedule=step/STEPS/FACTOR, schedule=cosine/STEPS (default: the model's own, else sgd)";
@@ -72,6 +70,17 @@ Member scale_of(std::string& scale) {
                    "do a part of a training, labelled as such: shares of epochs=0.1,repeats=0.3,images=0.01, or one of "
                    "the whole as 0.01, which cuts repeats first, then images, then epochs",
                    "SHARE");
+}
+
+Member timeout_of(plan::Options& o) {
+  return described(
+      seconds(o.timeout_s), "timeout_s", "--timeout",
+      "longest time for capturing the network (default: 1h) and for one request to a level (default: 10m)");
+}
+
+Member memory_limit_of(plan::Options& o) {
+  return described(positive(o.memory_limit_gib), "memory_limit_gib", "--memory-limit",
+                   "memory that each level may use (default: no limit)", "GIB");
 }
 
 Member weight_sets_of(plan::Options& o, const char* help) {
@@ -159,9 +168,8 @@ Members effort(plan::Options& o, const char* budget) {
                     "of the order of blocks (default: drawn and stored)"),
           described(flag(o.aa), "aa", "--aa", "also run every level against itself and show the false alarms"),
           weight_sets_of(o, "drawn weight sets that outputs are proven on besides the timed weights"),
-          described(seconds(o.timeout_s), "timeout_s", "--timeout", kTimeout),
-          described(positive(o.memory_limit_gib), "memory_limit_gib", "--memory-limit",
-                    "memory that each level may use (default: no limit)", "GIB"),
+          timeout_of(o),
+          memory_limit_of(o),
           described(flag(o.allow_debug), "allow_debug", "--allow-debug", "also time debug builds of levels")};
 }
 
@@ -242,9 +250,8 @@ Members judged(TrainRequest& r) {
                 "(default: an epoch; of several initialisations a quarter)"),
       described(whole(o.order_seed, 0), "order_seed", "--order-seed",
                 "of the order of images and levels (default: drawn and stored)"),
-      described(seconds(o.timeout_s), "timeout_s", "--timeout", kTimeout),
-      described(positive(o.memory_limit_gib), "memory_limit_gib", "--memory-limit",
-                "memory that each level may use (default: no limit)", "GIB"),
+      timeout_of(o),
+      memory_limit_of(o),
       described(flag(o.allow_debug), "allow_debug", "--allow-debug", "also train debug builds of levels"),
       fresh_of(o),
       member_of_python(r.python),
