@@ -21,6 +21,13 @@ from pathlib import Path
 
 from common import ROOT
 
+# Of spec.json (docs/bundle.md), what is asked for nothing here.
+UNSET = (
+    dict.fromkeys("size optimiser loss weights input_from input_file dynamic".split())
+    | dict.fromkeys("synthetic deep light all_runs".split(), False)
+    | {"precision": "fp32", "device": "cpu", "seed": 0, "ring": 4, "generic_sets": 2}
+)
+
 # Progress sentences (src/capture) by the part that they begin; the rest is "other".
 PARTS = {
     "loading PyTorch": "PyTorch",
@@ -111,7 +118,7 @@ def main() -> None:
             env=environment,
         ) as process:
             for size in options.sizes.split(","):
-                spec = {
+                spec = UNSET | {
                     "model": options.model,
                     "mode": options.mode,
                     "batch": options.batch,

@@ -67,7 +67,7 @@ def capture(
     the folder's name gets the beginning of `state`, so that captures of one network before and
     after a change lie side by side. `networks`: where weight sets are kept that cases share
     (network.py). Raises Problem, OSError and what torch raises."""
-    spec = check_spec(spec)
+    check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     remove_left_overs(out)
     before = {
@@ -100,9 +100,10 @@ def check(spec: dict, progress: Progress) -> list[dict]:
     """What capture() would refuse of the question is refused before anything is made: the network
     is built, given the user's weights, and run on its inputs. Returns these as bundle.json lists
     them; raises as capture()."""
-    maker = _Capture(check_spec(spec) | {"precision": "fp32"}, Path(), progress, None, Opened([]))
+    check_spec(spec)
+    maker = _Capture(spec | {"precision": "fp32"}, Path(), progress, None, Opened([]))
     built, _ = maker.begin()
-    if spec.get("weights"):
+    if spec["weights"]:
         prepare_timed(built.module, maker.spec, [], maker.info)
     return maker.info["inputs"]
 

@@ -13,10 +13,8 @@ from torch import Tensor
 
 from capture.errors import Problem
 from capture.forward import WRAP, positional_names
-from capture.precision import check_mode
 from strata_sdk.files import KINDS
 from strata_sdk.models import Built
-from strata_sdk.optimiser import LOSSES, OptimiserError, check_optimiser
 
 DTYPES = {
     "float32": torch.float32,
@@ -56,113 +54,27 @@ class Input:
         }
 
 
-def check_spec(spec: Any) -> dict:
-    """A copy of the spec with every field present; Problem when it is not one."""
-    if not isinstance(spec, dict) or not isinstance(spec.get("model"), str) or not spec["model"]:
+FIELDS = (
+    "model mode batch size inputs precision device threads optimiser loss seed weights input_from"
+    " input_file synthetic ring generic_sets deep light all_runs dynamic"
+).split()
+
+
+def check_spec(spec: Any) -> None:
+    """The driver has checked its values. Problem where it is none, or where this PyTorch cannot run
+    it."""
+    missing = [field for field in FIELDS if field not in spec] if isinstance(spec, dict) else FIELDS
+    if missing:
         raise Problem(
             "usage",
-            "the spec is not an object with a 'model'",
-            "docs/bundle.md describes spec.json",
+            f"the spec has no field '{missing[0]}'",
+            "docs/bundle.md describes spec.json, of which every field is there",
         )
-    full: dict[str, Any] = {
-        "mode": "infer",
-        "batch": None,
-        "size": None,
-        "inputs": [],
-        "precision": "fp32",
-        "device": "cpu",
-        "threads": 1,
-        "optimiser": None,
-        "loss": None,
-        "seed": 0,
-        "weights": None,
-        "input_from": None,
-        "input_file": None,
-        "synthetic": False,
-        "ring": 4,
-        "deep": False,
-        "generic_sets": 2,
-        "light": False,
-        "all_runs": False,
-        "dynamic": None,
-    } | spec
-    if full["mode"] not in ("infer", "train"):
-        raise Problem("usage", f"mode '{full['mode']}' is unknown; allowed: infer, train")
-    if full["mode"] == "train":
-        _check_training(full)
-    check_mode(full)
-    if full["device"] == "cuda" and not torch.cuda.is_available():
+    if spec["device"] == "cuda" and not torch.cuda.is_available():
         raise Problem(
             "unavailable",
             f"this PyTorch ({torch.__version__}) sees no CUDA device",
             "use --device cpu, or a machine and a PyTorch with CUDA",
-        )
-    if full["device"] not in ("cpu", "cuda"):
-        raise Problem("usage", f"device '{full['device']}' is unknown; allowed: cpu, cuda")
-    for field, least in (("threads", 1), ("ring", 2), ("seed", 0), ("generic_sets", 2)):
-        if not isinstance(full[field], int) or full[field] < least:
-            raise Problem(
-                "usage", f"'{field}' is {full[field]!r}; allowed: whole numbers from {least}"
-            )
-    if full["batch"] is not None and (not isinstance(full["batch"], int) or full["batch"] < 1):
-        raise Problem("usage", f"'batch' is {full['batch']!r}; allowed: whole numbers from 1")
-    size = full["size"]
-    if size is not None and not (
-        isinstance(size, list)
-        and len(size) == 2
-        and all(isinstance(n, int) and n >= 1 for n in size)
-    ):
-        raise Problem("usage", f"'size' is {size!r}; allowed: [height, width] in pixels")
-    sources = [name for name in ("synthetic", "input_from", "input_file") if full[name]]
-    if len(sources) > 1:
-        raise Problem(
-            "usage",
-            f"'{sources[0]}' and '{sources[1]}' exclude each other",
-            "leave one of them out",
-        )
-    if full["dynamic"] is not None:
-        _check_dynamic(full)
-    if full["light"]:
-        if full["deep"] or full["dynamic"]:
-            raise Problem(
-                "usage", "a light capture holds neither 'deep' nor 'dynamic'", "leave 'light' out"
-            )
-        full["generic_sets"] = 1
-    return full
-
-
-def _check_dynamic(full: dict) -> None:
-    limits = full["dynamic"]
-    sizes = limits.get("sizes") if isinstance(limits, dict) else None
-    numbers = (
-        [limits.get("low"), limits.get("high"), *sizes] if isinstance(sizes, list) and sizes else []
-    )
-    if (
-        not numbers
-        or not all(isinstance(n, int) and n >= 1 for n in numbers)
-        or not limits["low"] < limits["high"]
-        or not all(limits["low"] <= n <= limits["high"] for n in numbers)
-    ):
-        raise Problem(
-            "usage", f"'dynamic' is {limits!r}", 'as {"low":1,"high":32,"sizes":[1,2,4,8,16,32]}'
-        )
-    if full["mode"] == "train" or full["deep"]:
-        raise Problem("usage", "'dynamic' is for inference without 'deep'", "use mode infer for it")
-
-
-def _check_training(full: dict) -> None:
-    """Fills a given optimiser; optimiser and loss are the model's own where none is given."""
-    try:
-        full["optimiser"] = full["optimiser"] and check_optimiser(full["optimiser"])
-    except OptimiserError as error:
-        raise Problem("usage", error.what, error.hint) from error
-    if full["loss"] not in (None, *LOSSES):
-        raise Problem("usage", f"loss '{full['loss']}' is unknown; allowed: {', '.join(LOSSES)}")
-    if full["deep"]:
-        raise Problem(
-            "usage",
-            "'deep' shows where outputs part; a training step has none",
-            "use mode infer for it",
         )
 
 

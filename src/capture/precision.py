@@ -21,27 +21,6 @@ from strata_sdk import precision
 from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files
 
 
-def check_mode(spec: dict) -> None:
-    """Problem when the spec's precision cannot be captured."""
-    if spec["precision"] not in precision.MODES:
-        raise Problem(
-            "usage",
-            f"precision '{spec['precision']}' cannot be captured; allowed: {', '.join(precision.MODES)}",
-        )
-    if spec["precision"] == "fp32":
-        return
-    if spec["mode"] == "train" and precision.storage(spec["precision"]) is not None:
-        raise Problem(
-            "unsupported",
-            f"no training in {spec['precision']}: a step below a 512th of a parameter is lost in its rounding",
-            "use amp-bf16, where parameters stay float32",
-        )
-    if spec["deep"]:
-        raise Problem(
-            "usage", "'deep' shows where outputs part in strict float32", "use fp32 for it"
-        )
-
-
 def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
     """Links the files of a float32 bundle into `folder`; returns its bundle.json, which is not
     linked. Problem when it is of another case."""

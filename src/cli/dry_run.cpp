@@ -21,15 +21,13 @@ using Json = nlohmann::json;
 namespace {
 
 // "8", "64x96": an axis as typed; "own": what the model brings.
-std::string batch_of(const Json& spec) {
-  const auto batch = report::number(spec, "batch");
-  return batch ? fmt::format("{:.0f}", *batch) : "own";
+std::string batch_of(const core::CaseSpec& spec) {
+  return spec.batch ? std::to_string(*spec.batch) : "own";
 }
 
-std::string form_of(const Json& spec) {
-  const auto& size = report::at(spec, "size");
-  if (size.is_array() && size.size() == 2) return fmt::format("{}x{}", size[0].dump(), size[1].dump());
-  return report::list(spec, "inputs").empty() && report::text(spec, "input_file").empty() ? "own" : "as given";
+std::string form_of(const core::CaseSpec& spec) {
+  if (spec.size) return fmt::format("{}x{}", spec.size->first, spec.size->second);
+  return spec.inputs.empty() && spec.input_file.empty() ? "own" : "as given";
 }
 
 report::Cells cells_of(const engine::PlannedCase& planned, bool of_sweep) {
@@ -51,10 +49,11 @@ report::Cells cells_of(const engine::PlannedCase& planned, bool of_sweep) {
 
 Json json_of(const engine::PlannedCase& planned, bool of_sweep) {
   const auto& question = planned.question;
+  const auto spec = to_json(planned.spec);
   Json point{{"model", question.model},
              {"mode", name_of(question.mode)},
-             {"batch", report::at(planned.spec, "batch")},
-             {"size", report::at(planned.spec, "size")},
+             {"batch", spec.at("batch")},
+             {"size", spec.at("size")},
              {"precision", name_of(question.precision)},
              {"device", name_of(question.device)},
              {"threads", question.threads},

@@ -69,7 +69,7 @@ int show_program(const GraphArguments& a, const Result<compiler::Program>& progr
   return 0;
 }
 
-Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
+Result<core::CaseSpec> capture_spec_of(const GraphArguments& a) {
   auto options = a.options;
   auto spec = plan::spec_of(options);
   if (!spec) return spec;
@@ -79,7 +79,7 @@ Result<nlohmann::json> capture_spec_of(const GraphArguments& a) {
   return spec;
 }
 
-Result<plan::Bundle> capture(const GraphArguments& a, const nlohmann::json& spec) {
+Result<plan::Bundle> capture(const GraphArguments& a, const core::CaseSpec& spec) {
   auto place = installation();
   if (!a.python.empty()) place.python = a.python;
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));

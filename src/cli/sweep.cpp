@@ -24,7 +24,7 @@ Result<int> run_sweep(const requests::SweepRequest& request, RunArguments& a) {
     if (!shard.done.empty()) return say_shard_done(shard);
     own = std::move(shard);
   }
-  const auto keep = [&](std::vector<Json>& specs) { specs = cluster::part_of(std::move(specs), own->shard); };
+  const auto keep = [&](std::vector<core::CaseSpec>& specs) { specs = cluster::part_of(std::move(specs), own->shard); };
   const auto print = [&](const engine::Prepared& ready) {
     return print_plan(ready, a, true, [&](auto& events) { return engine::plan_sweep(ready, request, path, &events); });
   };

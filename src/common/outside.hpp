@@ -19,6 +19,8 @@ namespace strata::outside {
 
 using Json = nlohmann::json;
 
+inline constexpr std::int64_t most_whole = std::int64_t{1} << 53;  // on whole numbers to it JSON's readers agree
+
 // `where` names the text in errors.
 Result<Json> parse(std::string_view text, const std::string& where, const JsonBounds& bounds = {});
 Result<Json> read_file(const std::filesystem::path& path, const JsonBounds& bounds = {});

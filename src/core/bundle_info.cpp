@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "common/outside.hpp"
-#include "core/case.hpp"
+#include "core/case_spec.hpp"
 
 namespace strata::core {
 namespace {
@@ -14,7 +14,6 @@ namespace {
 using outside::Fields;
 using outside::Json;
 
-constexpr std::int64_t kMost = std::int64_t{1} << 53;
 const char* const kHint = "remove that folder and run again: the network is captured anew";
 
 enum class Kind { text, flag, integer, number, object, list, texts };
@@ -23,7 +22,7 @@ struct Rule {
   const char* key;
   Kind kind;
   bool or_null = false;
-  std::int64_t low = 0, high = kMost;  // of an integer
+  std::int64_t low = 0, high = outside::most_whole;  // of an integer
 };
 
 constexpr Rule of_bundle[] = {{"spec", Kind::object},
@@ -52,30 +51,8 @@ constexpr Rule of_bundle[] = {{"spec", Kind::object},
                               {"fault_sentences", Kind::texts},
                               {"torch", Kind::text}};
 
-// Of a case, and of the spec that it was made from.
-constexpr Rule of_case[] = {{"model", Kind::text, true},
-                            {"mode", Kind::text},
-                            {"batch", Kind::integer, true, 1, 1 << 30},
-                            {"size", Kind::list, true},
-                            {"inputs", Kind::list},
-                            {"precision", Kind::text},
-                            {"device", Kind::text},
-                            {"threads", Kind::integer, false, 1, 4096},
-                            {"optimiser", Kind::object, true},
-                            {"loss", Kind::text, true},
-                            {"seed", Kind::integer, false, -kMost, kMost},
-                            {"weights", Kind::text, true},
-                            {"weights_label", Kind::text, true},
-                            {"input_from", Kind::text, true},
-                            {"input_file", Kind::text, true},
-                            {"inputs_label", Kind::text, true},
-                            {"synthetic", Kind::flag},
-                            {"ring", Kind::integer, false, 1, 4096},
-                            {"deep", Kind::flag},
-                            {"generic_sets", Kind::integer, false, 0, 1000},
-                            {"light", Kind::flag},
-                            {"all_runs", Kind::flag},
-                            {"dynamic", Kind::object, true}};
+// Of a case, beside what it has of the spec that it was made from.
+constexpr Rule of_case[] = {{"weights_label", Kind::text, true}, {"inputs_label", Kind::text, true}};
 
 constexpr Rule of_tensor[] = {{"name", Kind::text},
                               {"dtype", Kind::text},
@@ -85,15 +62,7 @@ constexpr Rule of_tensor[] = {{"name", Kind::text},
 
 constexpr Rule of_model[] = {{"name", Kind::text}, {"kind", Kind::text}, {"source", Kind::text}};
 constexpr Rule of_export[] = {{"ok", Kind::flag}, {"what", Kind::text}, {"where", Kind::text}};
-constexpr Rule of_optimiser[] = {{"name", Kind::text},       {"lr", Kind::number},
-                                 {"momentum", Kind::number}, {"dampening", Kind::number},
-                                 {"nesterov", Kind::flag},   {"weight_decay", Kind::number},
-                                 {"beta1", Kind::number},    {"beta2", Kind::number},
-                                 {"eps", Kind::number},      {"schedule", Kind::object, true}};
-constexpr Rule of_schedule[] = {{"name", Kind::text},
-                                {"every", Kind::integer, false, 1, kMost},
-                                {"steps", Kind::integer, false, 1, kMost},
-                                {"gamma", Kind::number}};
+
 void check(Fields& fields, const Rule& rule) {
   const Json* value = fields.find(rule.key);
   if (!value || (rule.or_null && value->is_null())) return;
@@ -150,26 +119,15 @@ struct Checker {
       const auto name = fmt::format("{}[{}]", part, i);
       object(list[i], name, of_tensor);
       Fields fields(list[i], fmt::format("{}: {}", where, name), kHint);
-      if (fields.find("shape")) fields.integers("shape", std::nullopt, 0, kMost);
+      if (fields.find("shape")) fields.integers("shape", std::nullopt, 0, outside::most_whole);
       note(fields);
     }
   }
 
   void a_case(const Json& value, const std::string& part) {
     object(value, part, of_case);
-    tensors(value, "inputs", part + ".inputs");
-    optional(value, "optimiser", part + ".optimiser", [&](const Json& optimiser, const std::string& at) {
-      object(optimiser, at, of_optimiser);
-      optional(optimiser, "schedule", at + ".schedule",
-               [&](const Json& schedule, const std::string& name) { object(schedule, name, of_schedule); });
-    });
-    optional(value, "dynamic", part + ".dynamic", [&](const Json& dynamic, const std::string& at) {
-      Fields fields(dynamic, fmt::format("{}: {}", where, at), kHint);
-      fields.integer("low", 1, 1 << 30);
-      fields.integer("high", 1, 1 << 30);
-      if (fields.find("sizes")) fields.integers("sizes", std::nullopt, 1, 1 << 30);
-      note(fields);
-    });
+    const auto spec = read_spec(value, fmt::format("{}: {}", where, part), kHint);
+    if (!spec && !error) error = spec.error();
   }
 };
 

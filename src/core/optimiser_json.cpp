@@ -15,15 +15,13 @@ namespace {
 using outside::Fields;
 using outside::Json;
 
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;  // whole numbers that JSON's readers agree on
-
 Result<Schedule> read_schedule(const Json& value, const std::string& where) {
   Fields fields(value, where);
   Schedule schedule;
   const auto name = fields.text("name");
   if (name != "step" && name != "cosine") fields.complain("name", name, "step, cosine");
   if (name == "cosine") schedule.kind = Schedule::Kind::cosine;
-  schedule.steps = fields.integer(name == "cosine" ? "steps" : "every", 1, kMostSteps);
+  schedule.steps = fields.integer(name == "cosine" ? "steps" : "every", 1, outside::most_whole);
   if (name == "step") schedule.gamma = fields.number("gamma", 0, HUGE_VAL);
   if (fields.error()) return tl::unexpected(*fields.error());
   return schedule;

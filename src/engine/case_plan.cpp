@@ -88,7 +88,7 @@ double compared_s(CasePlan& plan, const Prepared& ready, const core::Case& quest
 
 // `seconds`: what it takes, of what is known before it is captured.
 template <class Seconds>
-void add_case(CasePlan& plan, const Prepared& ready, const nlohmann::json& spec, const Seconds& seconds) {
+void add_case(CasePlan& plan, const Prepared& ready, const core::CaseSpec& spec, const Seconds& seconds) {
   const auto bundle = foreseen(spec);
   auto who = participants_of(ready, bundle);
   for (const auto& why : who.without) plan.note("without " + why);
@@ -116,7 +116,7 @@ void capture_smallest(CasePlan& plan, SweepForecast& forecast, const Prepared& r
   if (const auto captured = capture_case(ready, spec_of_point(*spec, grid, full_proof), events))
     forecast.learn(captured->bundle.question, captured->bundle.info);
   else
-    plan.note(fmt::format("{}: {}", point_words(*spec), captured.error().what));
+    plan.note(fmt::format("{}: {}", words(plan::point_of(*spec)), captured.error().what));
 }
 
 }  // namespace

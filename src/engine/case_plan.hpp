@@ -13,7 +13,7 @@
 namespace strata::engine {
 
 struct PlannedCase {
-  nlohmann::json spec;
+  core::CaseSpec spec;
   core::Case question;               // as far as it is known before it is captured
   std::vector<std::string> levels;   // that run it
   std::vector<std::string> without;  // others, with why

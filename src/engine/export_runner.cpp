@@ -22,18 +22,18 @@ using Json = nlohmann::json;
 namespace {
 
 // The command that writes the level's program; "" if there is none for this network.
-std::string program_of(const level::Level& level, const Json& spec, const std::string& python) {
-  const auto target = level.generate.find(spec.value("device", "cpu"));
+std::string program_of(const level::Level& level, const core::CaseSpec& spec, const std::string& python) {
+  const auto target = level.generate.find(std::string(name_of(spec.device)));
   if (target == level.generate.end()) return "";
   // "m/net.py:build" is called "net:build", as its capture would be
-  const auto file = fs::path(spec.value("model", "model")).filename().string();
+  const auto file = fs::path(spec.model).filename().string();
   const auto colon = std::min(file.rfind(':'), file.size());
   const auto model = fs::path(file.substr(0, colon)).stem().string() + file.substr(colon);
   return requests::generate_command(spec, model, {level.id, target->second, level.generate_options}, python);
 }
 
 // Why a level has no artefact, and what to take instead.
-Error no_artefact(const level::Level& level, const level::Found& installed, const Json& spec,
+Error no_artefact(const level::Level& level, const level::Found& installed, const core::CaseSpec& spec,
                   const std::string& python) {
   if (const auto command = program_of(level, spec, python); !command.empty())
     return {fmt::format("level {} ({}) is exported by another command: it is a program of its own", level.name(),
@@ -57,7 +57,8 @@ Error no_artefact(const level::Level& level, const level::Found& installed, cons
           Exit::usage};
 }
 
-Result<level::Level> choose_level(const requests::ExportRequest& a, const Installation& place, const Json& spec) {
+Result<level::Level> choose_level(const requests::ExportRequest& a, const Installation& place,
+                                  const core::CaseSpec& spec) {
   const auto& name = a.level;
   const auto discovered = level::discover(level::search_path(place.root));
   std::vector<std::string> known;
@@ -96,7 +97,7 @@ Result<level::Level> choose_level(const requests::ExportRequest& a, const Instal
 struct Ready {
   Installation place;
   level::Level level;
-  Json spec;
+  core::CaseSpec spec;
   plan::Environments environments;
 };
 

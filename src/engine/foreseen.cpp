@@ -5,26 +5,22 @@
 
 #include "core/bundle_info.hpp"
 #include "plan/jobs.hpp"
-#include "report/access.hpp"
 
 namespace strata::engine {
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
-plan::Bundle foreseen(const Json& spec) {
+plan::Bundle foreseen(const core::CaseSpec& spec) {
   plan::Bundle bundle;
-  const auto model = report::text(spec, "model");
-  const fs::path path(model);
-  const bool users = plan::is_users(spec);
+  const auto& model = spec.model;
+  const bool users = plan::is_users(model);
   const auto colon = model.rfind(':');
   const auto name = users && colon != std::string::npos
                         ? fs::path(model.substr(0, colon)).stem().string() + model.substr(colon)
-                    : users ? path.filename().string()
+                    : users ? fs::path(model).filename().string()
                             : model;
-  bundle.info = {{"case", spec}, {"model", {{"name", name}, {"kind", users ? "user" : ""}}}};
-  auto& fields = bundle.info["case"];
-  if (fields["batch"].is_null()) fields.erase("batch");
-  if (auto question = core::captured_case(bundle.info, "the plan")) bundle.question = std::move(*question);
+  bundle.spec = spec;
+  bundle.question = question_of(spec, name);
+  bundle.info = {{"case", to_json(spec)}, {"model", {{"name", name}, {"kind", users ? "user" : ""}}}};
   return bundle;
 }
 

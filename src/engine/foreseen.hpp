@@ -12,7 +12,7 @@
 namespace strata::engine {
 
 // A spec as a bundle that is not captured yet: its question, as far as it is known.
-plan::Bundle foreseen(const nlohmann::json& spec);
+plan::Bundle foreseen(const core::CaseSpec& spec);
 
 // Bytes that a captured case of this network has on disk; 0: none is captured.
 double captured_bytes(const std::filesystem::path& cache, const std::string& model);

@@ -41,7 +41,7 @@ Result<void> check_precision(const requests::GenerateRequest& a) {
               "", Exit::usage);
 }
 
-Result<nlohmann::json> spec_of(const requests::GenerateRequest& a) {
+Result<core::CaseSpec> spec_of(const requests::GenerateRequest& a) {
   STRATA_TRY(check_precision(a));
   if (a.tune && a.target != "onednn")
     return fail(fmt::format("--tune: --target {} has no kernels to choose from", a.target), "leave one of them out",
@@ -94,14 +94,14 @@ Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::
   return compiler::fastest_kernels(times);
 }
 
-Result<Source> capture(const requests::GenerateRequest& a, const nlohmann::json& spec, const Installation& place,
+Result<Source> capture(const requests::GenerateRequest& a, const core::CaseSpec& spec, const Installation& place,
                        EventSink& events) {
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   if (const auto notice = plan::notice_of(a.options.model); !notice.empty()) events.note(notice);
   auto bundle = plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, events));
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
-    if (error.exit == Exit::environment && spec.value("device", "cpu") == "cuda")
+    if (error.exit == Exit::environment && spec.device == core::Device::cuda)
       error.hint =
           fmt::format("--precision {} needs a GPU here, to know the errors of eager at it; --precision fp32 does not",
                       a.options.precision);

@@ -163,7 +163,7 @@ Result<void> check_resumed(const Prepared& ready, const RunContext& context) {
 
 Result<void> check_ci_width(const Prepared& ready, const std::optional<store::Store>& store) {
   if (ready.setting.effort.ci_width <= 0) return {};
-  const int threads = ready.specs.front().value("threads", 1);
+  const int threads = ready.specs.front().threads;
   measure::ProcessSigma sigma{stats::assumed_process_sigma(threads), "assumed"};
   if (store) sigma = STRATA_TRY(measure::process_sigma(*store, ready.setting.machine, threads));
   const int restarts = ready.setting.effort.restarts;

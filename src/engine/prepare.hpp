@@ -16,7 +16,7 @@ namespace strata::engine {
 
 struct Prepared {
   measure::Setting setting;
-  std::vector<nlohmann::json> specs;  // of the cases, in the order in which they run
+  std::vector<core::CaseSpec> specs;  // of the cases, in the order in which they run
   std::vector<level::Level> levels;
   std::vector<level::BrokenLevel> problems;
   std::optional<measure::ScoreFile> score;

@@ -12,11 +12,10 @@
 #include "common/interrupt.hpp"
 
 namespace strata::engine {
-using Json = nlohmann::json;
 namespace {
 
-Json in_float32(Json spec) {
-  spec["precision"] = "fp32";
+core::CaseSpec in_float32(core::CaseSpec spec) {
+  spec.precision = core::Precision::fp32;
   return spec;
 }
 
@@ -27,20 +26,21 @@ measure::Besides CapturedCase::besides() const {
   return {.deep = address(deep), .strict = address(strict), .evaluation = address(evaluation)};
 }
 
-Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, EventSink& events) {
+Result<CapturedCase> capture_case(const Prepared& ready, const core::CaseSpec& spec, EventSink& events) {
   const auto& s = ready.setting;
-  const auto capture = [&](const Json& value, const plan::Bundle* shared) {
+  const auto capture = [&](const core::CaseSpec& value, const plan::Bundle* shared) {
     return plan::get_bundle(value, s.place, s.environment, wishes_of(s.options, events, shared));
   };
   CapturedCase captured;
-  if (spec.value("precision", "fp32") != "fp32") {
+  if (spec.precision != core::Precision::fp32) {
     captured.strict = STRATA_TRY(capture(in_float32(spec), nullptr));
   }
   captured.bundle = STRATA_TRY(capture(spec, captured.strict ? &*captured.strict : nullptr));
-  if (s.options.deep && spec.value("mode", "infer") == "infer") {
+  if (s.options.deep && spec.mode == core::Mode::infer) {
     auto tapped = in_float32(spec);
-    for (const char* part : {"dynamic", "light"}) tapped.erase(part);
-    tapped["deep"] = true;
+    tapped.open_batch.reset();
+    tapped.light = tapped.all_runs = false;
+    tapped.deep = true;
     captured.deep = STRATA_TRY(capture(tapped, nullptr));
   }
   return captured;
@@ -48,10 +48,10 @@ Result<CapturedCase> capture_case(const Prepared& ready, const Json& spec, Event
 
 Result<void> check_cases(const Prepared& ready, bool all, EventSink& events) {
   const auto& s = ready.setting;
-  std::set<std::string> tried;
+  std::set<std::pair<core::Mode, std::optional<std::pair<std::int64_t, std::int64_t>>>> tried;
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
-    if (interrupted() || !tried.insert(spec["mode"].dump() + spec["size"].dump()).second) continue;
+    if (interrupted() || !tried.emplace(spec.mode, spec.size).second) continue;
     const auto inputs = plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, events));
     if (inputs && all) return {};
     if (!inputs && !first) first = inputs.error();
@@ -77,7 +77,7 @@ const store::Case* stored_case(const store::Run* resumed, const std::string& key
   return it == resumed->cases.end() ? nullptr : &*it;
 }
 
-Result<measure::Outcome> run_case(const Prepared& ready, const Json& spec, measure::MachineFacts& facts,
+Result<measure::Outcome> run_case(const Prepared& ready, const core::CaseSpec& spec, measure::MachineFacts& facts,
                                   store::Store& store, StoredRun& stored, EventSink& events) {
   const auto& s = ready.setting;
   auto captured = STRATA_TRY(capture_case(ready, spec, events));

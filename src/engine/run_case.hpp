@@ -15,7 +15,7 @@ struct CapturedCase {
   std::optional<measure::Evaluation> evaluation;
   measure::Besides besides() const;  // with the addresses of these
 };
-Result<CapturedCase> capture_case(const Prepared& ready, const nlohmann::json& spec, EventSink& events);
+Result<CapturedCase> capture_case(const Prepared& ready, const core::CaseSpec& spec, EventSink& events);
 
 // What a capture of any of the cases would refuse, with nothing captured: cases that differ in mode or size are tried.
 // Error: the first of a comparison; of a sweep, which measures what it can, only where every case is refused.
@@ -29,7 +29,7 @@ const store::Case* stored_case(const store::Run* resumed, const std::string& key
 
 // A case that the run that goes on has measured already is not measured again. Error: it cannot be captured, or the
 // store's.
-Result<measure::Outcome> run_case(const Prepared& ready, const nlohmann::json& spec, measure::MachineFacts& facts,
+Result<measure::Outcome> run_case(const Prepared& ready, const core::CaseSpec& spec, measure::MachineFacts& facts,
                                   store::Store& store, StoredRun& stored, EventSink& events);
 
 // All cases, one after the other. A case that cannot be run does not take the others with it; the first error is

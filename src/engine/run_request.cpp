@@ -33,12 +33,13 @@ void limit_memory(Prepared& ready) {
 
 // Corners first, so that a budget that ends early has seen the ends; a shard has the corners of the whole grid that
 // fall to it.
-void arrange_points(Prepared& ready, const plan::Grid& grid, const std::function<void(std::vector<Json>&)>& keep) {
+void arrange_points(Prepared& ready, const plan::Grid& grid,
+                    const std::function<void(std::vector<core::CaseSpec>&)>& keep) {
   auto& specs = ready.specs;
   if (keep) keep(specs);
   stats::Random random(ready.setting.order_seed);
   random.shuffle(specs);
-  std::stable_partition(specs.begin(), specs.end(), [&](const Json& spec) { return grid.is_corner(spec); });
+  std::stable_partition(specs.begin(), specs.end(), [&](const core::CaseSpec& spec) { return grid.is_corner(spec); });
 }
 
 // The search begins at the least batch of the list; the list's ends are its bounds.
@@ -47,16 +48,16 @@ Result<BatchBounds> begin_search(const SweepRequest& request, Prepared& ready) {
   STRATA_TRY(analysis::parse_batch_rule(request.find_batch));
   std::vector<std::int64_t> named;
   for (const auto& spec : ready.specs)
-    if (spec["batch"].is_number_integer()) named.push_back(spec["batch"].get<std::int64_t>());
+    if (spec.batch) named.push_back(*spec.batch);
   if (named.empty()) named = {1, kHighestBatch};
   const auto [low, high] = std::minmax_element(named.begin(), named.end());
   const BatchBounds bounds{*low, *high};
   if (*low == *high)
     return fail(fmt::format("--find-batch searches between two batches; --batch is {}", *low),
                 "name both ends, as --batch 1..256*2, or leave --batch out", Exit::usage);
-  std::vector<Json> once;
+  std::vector<core::CaseSpec> once;
   for (auto& spec : ready.specs) {
-    spec["batch"] = *low;
+    spec.batch = *low;
     if (std::find(once.begin(), once.end(), spec) == once.end()) once.push_back(spec);
   }
   ready.specs = std::move(once);
@@ -69,8 +70,8 @@ RunKind comparison(const CompareRequest& request) {
   return {.verb = "", .measure = run_cases, .settings = {{"request", requests::to_json(request)}}};
 }
 
-RunKind sweep(const SweepRequest& request, const RunContext& context, std::function<void(std::vector<Json>&)> keep,
-              Json settings) {
+RunKind sweep(const SweepRequest& request, const RunContext& context,
+              std::function<void(std::vector<core::CaseSpec>&)> keep, Json settings) {
   struct Begun {
     std::optional<plan::Grid> grid;
     BatchBounds bounds;

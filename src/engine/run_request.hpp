@@ -24,7 +24,7 @@ RunKind comparison(const CompareRequest& request);
 // A sweep's points, corners first, the rest in an order drawn from the seed. `keep`: those of a shard; empty: all.
 // `request` outlives it.
 RunKind sweep(const SweepRequest& request, const RunContext& context,
-              std::function<void(std::vector<nlohmann::json>&)> keep = {},
+              std::function<void(std::vector<core::CaseSpec>&)> keep = {},
               nlohmann::json settings = nlohmann::json::object());
 
 // A training at the levels that train. `plan` outlives it, and gets the images that --scale leaves. `settings`: a

@@ -33,13 +33,6 @@ constexpr double kRateElsewhere = 5e12;  // FLOP/s, of a GPU of which nothing is
 constexpr double kWithTorch = 300e6, kWithoutTorch = 20e6;
 constexpr double kWeightsTraining = 4, kLivingInference = 0.25, kLivingTraining = 1.2;
 
-// A value of an axis: 8, infer, 64 of a square image, 64x96.
-std::string shown_value(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array() || value.size() != 2) return value.dump();
-  return value[0] == value[1] ? value[0].dump() : fmt::format("{}x{}", value[0].dump(), value[1].dump());
-}
-
 double guessed_bytes(const plan::Work& work, bool trains, bool torch) {
   return (torch ? kWithTorch : kWithoutTorch) + work.weight_bytes * (trains ? kWeightsTraining : 1) +
          work.moving_bytes * (trains ? kLivingTraining : kLivingInference);
@@ -51,20 +44,13 @@ double visit_seconds(const SweepRequest& request, const plan::Effort& effort) {
   return request.point_time_s.value_or(effort.budget_s) / effort.restarts;
 }
 
-std::string point_words(const Json& spec) {
-  std::vector<std::string> words;
-  for (const char* axis : plan::kAxes)
-    if (spec.contains(axis) && !spec[axis].is_null())
-      words.push_back(fmt::format("{} {}", axis, shown_value(spec[axis])));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-Json spec_of_point(const Json& spec, const plan::Grid& grid, bool full_proof, bool all_runs) {
+core::CaseSpec spec_of_point(const core::CaseSpec& spec, const plan::Grid& grid, bool full_proof, bool all_runs) {
   auto own = spec;
   if (grid.is_corner(spec) || full_proof) return own;
-  own["light"] = true;
-  own["ring"] = kLightRing;
-  if (all_runs) own["all_runs"] = true;
+  own.light = true;
+  own.ring = kLightRing;
+  own.generic_sets = 1;
+  own.all_runs = all_runs;
   return own;
 }
 
@@ -102,16 +88,16 @@ plan::VisitSeen read_visit(const Json& stored) {
 SweepForecast::SweepForecast(const SweepRequest& request, const Prepared& ready, const plan::Grid& grid,
                              const fs::path& store)
     : request_(request), ready_(ready), grid_(grid) {
-  std::vector<Json> captured_specs;
+  std::vector<core::CaseSpec> captured_specs;
   for (const auto& spec : ready.specs) captured_specs.push_back(spec_of_point(spec, grid, request.full_proof));
   const auto captured = plan::find_captured(captured_specs, ready.setting.place, ready.setting.environment);
   int threads = 1;
   for (std::size_t i = 0; i < ready.specs.size(); ++i) {
     const auto bundle = foreseen(ready.specs[i]);
-    known_[ready.specs[i]] = {.at = plan::work_at(ready.specs[i]),
-                              .question = bundle.question,
-                              .levels = participants_of(ready, bundle).names,
-                              .captured = !captured[i].empty() && !ready.setting.options.fresh};
+    known_[plan::point_of(ready.specs[i])] = {.at = plan::work_at(ready.specs[i]),
+                                              .question = bundle.question,
+                                              .levels = participants_of(ready, bundle).names,
+                                              .captured = !captured[i].empty() && !ready.setting.options.fresh};
     threads = std::max(threads, bundle.question.threads);
     model_ = bundle.question.model;
   }
@@ -160,9 +146,9 @@ void SweepForecast::learn_from_store(const fs::path& path) {
     peaks_.add(peak.level, peak.question, plan::work_of(peak.bundle).moving_bytes, peak.bytes);
 }
 
-const Json* SweepForecast::smallest() const {
-  const Json* least = nullptr;
-  const auto pixels = [this](const Json& spec) {
+const core::CaseSpec* SweepForecast::smallest() const {
+  const core::CaseSpec* least = nullptr;
+  const auto pixels = [this](const core::CaseSpec& spec) {
     const auto& at = known(spec).at;
     const auto area = at.size ? static_cast<double>(at.size->first) * static_cast<double>(at.size->second) : 1.0;
     return static_cast<double>(at.batch.value_or(1)) * area;
@@ -176,15 +162,16 @@ void SweepForecast::learn(const core::Case& question, const Json& info) {
   work_.add(plan::work_at(question), plan::work_of(info));
 }
 
-const SweepForecast::Known& SweepForecast::known(const Json& spec) const {
-  const auto it = known_.find(spec);
+const SweepForecast::Known& SweepForecast::known(const core::CaseSpec& spec) const {
+  const auto point = plan::point_of(spec);
+  const auto it = known_.find(point);
   if (it != known_.end()) return it->second;
   const auto bundle = foreseen(spec);  // a batch that a search has come to
-  return known_[spec] = {
+  return known_[point] = {
              .at = plan::work_at(spec), .question = bundle.question, .levels = participants_of(ready_, bundle).names};
 }
 
-plan::VisitOf SweepForecast::visit_of(const Json& spec, bool first) const {
+plan::VisitOf SweepForecast::visit_of(const core::CaseSpec& spec, bool first) const {
   const auto& point = known(spec);
   const auto work = work_.expected(point.at);
   plan::VisitOf of;
@@ -200,7 +187,7 @@ plan::VisitOf SweepForecast::visit_of(const Json& spec, bool first) const {
   return of;
 }
 
-std::optional<double> SweepForecast::bytes_of(const Json& spec) const {
+std::optional<double> SweepForecast::bytes_of(const core::CaseSpec& spec) const {
   const auto& point = known(spec);
   const auto work = work_.expected(point.at);
   if (!work) return std::nullopt;
@@ -213,7 +200,7 @@ std::optional<double> SweepForecast::bytes_of(const Json& spec) const {
   return sum;
 }
 
-std::vector<PointForecast> SweepForecast::points(const std::vector<Json>& specs) const {
+std::vector<PointForecast> SweepForecast::points(const std::vector<core::CaseSpec>& specs) const {
   const auto& effort = ready_.setting.effort;
   const int walks = std::max(1, effort.restarts);
   std::vector<PointForecast> all;

@@ -23,12 +23,9 @@ inline constexpr double kLeastMeasured_s = 2;  // of a visit, all its levels tog
 // Measured seconds of a visit where no budget says it: --point-time or the preset's time, shared by the walks.
 double visit_seconds(const SweepRequest& request, const plan::Effort& effort);
 
-// "batch 8, size 64, mode infer".
-std::string point_words(const nlohmann::json& spec);
-
 // The spec with which a point is captured: of others than corners with what a light proof needs alone. `all_runs`: with
 // an envelope of all runs of eager all the same.
-nlohmann::json spec_of_point(const nlohmann::json& spec, const plan::Grid& grid, bool full_proof,
+core::CaseSpec spec_of_point(const core::CaseSpec& spec, const plan::Grid& grid, bool full_proof,
                              bool all_runs = false);
 
 struct PointForecast {
@@ -52,7 +49,7 @@ class SweepForecast {
   // Whether the work of any case of the network is known; else one has to be captured to tell anything of it.
   bool knows_work() const { return !work_.empty(); }
   // The point whose capture tells that at the least cost: a corner with the fewest pixels; nullptr: there is none.
-  const nlohmann::json* smallest() const;
+  const core::CaseSpec* smallest() const;
 
   void learn(const core::Case& question, const nlohmann::json& info);  // of a case that is captured now
   void learn(const plan::VisitSeen& seen) { visits_.add(seen); }
@@ -60,11 +57,11 @@ class SweepForecast {
   const std::string& model() const { return model_; }  // as cases name it
 
   // A visit as it is foreseen; `first`: of the point in this run.
-  plan::VisitOf visit_of(const nlohmann::json& spec, bool first) const;
-  double beside_s(const nlohmann::json& spec, bool first) const { return visits_.beside_s(visit_of(spec, first)); }
+  plan::VisitOf visit_of(const core::CaseSpec& spec, bool first) const;
+  double beside_s(const core::CaseSpec& spec, bool first) const { return visits_.beside_s(visit_of(spec, first)); }
 
   // All points in the order of their specs. A budget's measured time is what visits leave of it, shared equally.
-  std::vector<PointForecast> points(const std::vector<nlohmann::json>& specs) const;
+  std::vector<PointForecast> points(const std::vector<core::CaseSpec>& specs) const;
   std::string source() const;  // where it comes from, in words
 
  private:
@@ -74,17 +71,17 @@ class SweepForecast {
     std::vector<std::string> levels;
     bool captured = false;
   };
-  const Known& known(const nlohmann::json& spec) const;
+  const Known& known(const core::CaseSpec& spec) const;
   void learn_from_cache(const std::vector<std::filesystem::path>& captured);
   void learn_from_store(const std::filesystem::path& path);
-  std::optional<double> bytes_of(const nlohmann::json& spec) const;
+  std::optional<double> bytes_of(const core::CaseSpec& spec) const;
 
   const SweepRequest& request_;
   const Prepared& ready_;
   const plan::Grid& grid_;
   std::string model_;
   double gflops_ = 0;  // of this machine; 0: not measured
-  mutable std::map<nlohmann::json, Known> known_;
+  mutable std::map<plan::GridPoint, Known> known_;
   plan::WorkModel work_;
   plan::PeakModel peaks_;
   plan::VisitModel visits_{1};

@@ -53,7 +53,7 @@ SweepRunner::SweepRunner(const SweepRequest& request, const BatchBounds& bounds,
   if (const auto* before = ready.setting.resumed) stored_visits_ = lookup::list(before->settings, "visited.visits");
 }
 
-SweepRunner::Point* SweepRunner::add_point(const Json& spec) {
+SweepRunner::Point* SweepRunner::add_point(const core::CaseSpec& spec) {
   points_.push_back(std::make_unique<Point>());
   points_.back()->spec = spec;
   return points_.back().get();
@@ -124,7 +124,7 @@ Result<void> SweepRunner::visit_all(const std::vector<Point*>& order, int number
       return {};
     }
     events_.note(fmt::format("walk {} of {}, point {} of {}: {}", number + 1, walks_, i + 1, order.size(),
-                             point_words(point.spec)));
+                             words(plan::point_of(point.spec))));
     const auto begun = elapsed();
     const bool first = !point.open, captured_before = point.captured != nullptr;
     const double foreseen_s = measured_s_ + forecast_.beside_s(point.spec, first);
@@ -141,12 +141,16 @@ Result<void> SweepRunner::visit_all(const std::vector<Point*>& order, int number
 
 std::vector<SweepRunner::Point*> SweepRunner::search_on() {
   using Curves = std::map<std::string, analysis::BatchCurve>;  // by level
-  std::map<Json, Curves> all;                                  // by the other axes
+  struct Search {
+    core::CaseSpec spec;  // of any batch
+    Curves curves;
+  };
+  std::map<plan::GridPoint, Search> all;  // by the other axes
   for (const auto& point : points_) {
-    auto others = point->spec;
-    others.erase("batch");
-    auto& curves = all[others];
-    const auto batch = point->spec.value("batch", std::int64_t{1});
+    auto others = plan::point_of(point->spec);
+    others.batch.reset();
+    auto& curves = all.try_emplace(others, Search{.spec = point->spec, .curves = {}}).first->second.curves;
+    const auto batch = point->spec.batch.value_or(1);
     for (const auto& level : ready_.levels)
       if (!level.harness) curves[level.name()][batch].runs = false;
     const auto look = [&](const store::Row& row) {
@@ -161,16 +165,15 @@ std::vector<SweepRunner::Point*> SweepRunner::search_on() {
       for (const auto& row : point->stored->rows) look(row);
   }
   std::vector<Point*> added;
-  for (const auto& [others, curves] : all) {
+  for (auto& [others, search] : all) {
     std::set<std::int64_t> batches;
-    for (const auto& [level, curve] : curves)
+    for (const auto& [level, curve] : search.curves)
       if (const auto batch = analysis::next_batch(*rule_, curve, bounds_.lowest, bounds_.highest);
           batch && !curve.contains(*batch))
         batches.insert(*batch);
     for (const auto batch : batches) {
-      auto spec = others;
-      spec["batch"] = batch;
-      added.push_back(add_point(spec));
+      search.spec.batch = batch;
+      added.push_back(add_point(search.spec));
     }
   }
   return added;
@@ -237,14 +240,14 @@ Result<bool> SweepRunner::open_with_all_runs(Point& point, int number) {
   std::vector<std::string> accused;
   for (const auto& participant : point.open->participants())
     if (participant.row.state == to_string(State::unequal)) accused.push_back(participant.name());
-  const auto words = point_words(point.spec);
+  const auto named = words(plan::point_of(point.spec));
   events_.note(
-      fmt::format("{}: unequal beside three runs of eager: {}; all runs decide", words, fmt::join(accused, ", ")));
+      fmt::format("{}: unequal beside three runs of eager: {}; all runs decide", named, fmt::join(accused, ", ")));
   auto captured = capture_case(ready_, spec_of_point(point.spec, grid_, false, true), events_);
   if (captured)
     if (auto added = add_evaluation(*captured, ready_, store_); !added) captured = tl::unexpected(added.error());
   if (!captured) {
-    events_.note(fmt::format("{}: {}", words, captured.error().what));
+    events_.note(fmt::format("{}: {}", named, captured.error().what));
     return false;
   }
   STRATA_TRY(store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0));
@@ -335,9 +338,9 @@ Result<void> SweepRunner::note_missing(Point& point, const Error& error) {
   point.missing = true;
   if (!first_error_) first_error_ = error;
   STRATA_TRY(stored_.begin());
-  const auto words = point_words(point.spec);
-  events_.note(fmt::format("{}: {}", words, error.what));
-  return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(words, error.what));
+  const auto named = words(plan::point_of(point.spec));
+  events_.note(fmt::format("{}: {}", named, error.what));
+  return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(named, error.what));
 }
 
 }  // namespace strata::engine

@@ -35,7 +35,7 @@ class SweepRunner {
  private:
   // A point, from its first visit on. Not moved: its case refers to what was captured.
   struct Point {
-    nlohmann::json spec;
+    core::CaseSpec spec;
     std::unique_ptr<CapturedCase> captured;
     std::optional<Error> cannot;  // be captured
     std::unique_ptr<measure::VisitedCase> open;
@@ -73,7 +73,7 @@ class SweepRunner {
   std::optional<double> needed_bytes(const Point& point) const;
   // `took_s`: all of it, its measured time and its capture included.
   void note_visit(Point& point, bool first, double foreseen_s, double took_s);
-  Point* add_point(const nlohmann::json& spec);
+  Point* add_point(const core::CaseSpec& spec);
   measure::Besides besides_of(const Point& point);
   void learn_memory(const plan::Bundle& bundle, const store::Row& row);
   Result<void> remember_exhaustion();

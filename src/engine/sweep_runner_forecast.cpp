@@ -23,7 +23,7 @@ void SweepRunner::capture_smallest() {
 }
 
 void SweepRunner::say_plan() {
-  std::vector<Json> specs;
+  std::vector<core::CaseSpec> specs;
   for (const auto& point : points_) specs.push_back(point->spec);
   const auto all = forecast_.points(specs);
   double seconds = 0, bytes = 0;
@@ -32,7 +32,7 @@ void SweepRunner::say_plan() {
     points_[i]->planned = all[i];
     seconds += all[i].seconds;
     bytes = std::max(bytes, all[i].bytes.value_or(0));
-    plan.points.push_back({.point = point_words(specs[i]), .seconds = all[i].seconds, .bytes = all[i].bytes});
+    plan.points.push_back({.point = words(plan::point_of(specs[i])), .seconds = all[i].seconds, .bytes = all[i].bytes});
   }
   if (interrupted()) return;
   const auto needed =

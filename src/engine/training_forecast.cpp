@@ -107,10 +107,11 @@ Result<double> forward_flops(const plan::Bundle& bundle) {
 Result<double> captured_flops(const Prepared& ready, const data::Shape& shape, EventSink& events) {
   const auto& s = ready.setting;
   auto single = ready.specs.front();
-  single["mode"] = "infer";
-  single["batch"] = 1;
-  single["optimiser"] = single["loss"] = nullptr;
-  const auto bundle = STRATA_TRY(at_size_of(shape, s, single, [&](const Json& spec) {
+  single.mode = core::Mode::infer;
+  single.batch = 1;
+  single.optimiser.reset();
+  single.loss.clear();
+  const auto bundle = STRATA_TRY(at_size_of(shape, s, single, [&](const core::CaseSpec& spec) {
     return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, events));
   }));
   return forward_flops(bundle);
@@ -195,8 +196,7 @@ TrainingForecast forecast_training(TrainingPlan plan, const Prepared& ready, con
   const auto bundle = foreseen(ready.specs.front());
   CaseFacts about{.question = bundle.question};
   about.question.data = data_name(plan, data::set_name(plan.dataset));
-  if (const auto& size = report::at(ready.specs.front(), "size"); size.is_array() && size.size() == 2)
-    about.size = std::pair(size[0].get<std::int64_t>(), size[1].get<std::int64_t>());
+  about.size = ready.specs.front().size;
   about.forward_flops = [&] { return captured_flops(ready, counts.shape, events); };
   auto out = forecast(plan, ready, store, work, about, participants_of(ready, bundle));
   out.note = counts.note;
@@ -209,9 +209,10 @@ TrainingForecast forecast_training(TrainingPlan plan, const Prepared& ready, con
 Result<void> check_network(const TrainingPlan& plan, const Prepared& ready, EventSink& events) {
   const auto& s = ready.setting;
   const auto& spec = ready.specs.front();
-  const auto inputs = STRATA_TRY(at_size_of(counts_of(plan, s.place.cache).shape, s, spec, [&](const Json& sized) {
-    return plan::inputs_of(sized, s.place, s.environment, wishes_of(s.options, events));
-  }));
+  const auto inputs =
+      STRATA_TRY(at_size_of(counts_of(plan, s.place.cache).shape, s, spec, [&](const core::CaseSpec& sized) {
+        return plan::inputs_of(sized, s.place, s.environment, wishes_of(s.options, events));
+      }));
   STRATA_TRY(image_shape(inputs, foreseen(spec).question.model));
   return {};
 }

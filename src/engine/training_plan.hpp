@@ -43,10 +43,10 @@ Result<data::Shape> image_shape(const nlohmann::json& inputs, const std::string&
 // What `get` gives of the network at the size of the data set's images where it takes that, else at its own; at that of
 // --size alone, if there is one.
 template <class Get>
-auto at_size_of(const data::Shape& images, const measure::Setting& setting, const nlohmann::json& own, const Get& get) {
+auto at_size_of(const data::Shape& images, const measure::Setting& setting, const core::CaseSpec& own, const Get& get) {
   if (!setting.options.size.empty() || images.height <= 0) return get(own);
   auto sized = own;
-  sized["size"] = {images.height, images.width};
+  sized.size = {images.height, images.width};
   auto got = get(sized);
   if (got || interrupted()) return got;
   auto otherwise = get(own);

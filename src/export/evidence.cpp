@@ -94,7 +94,7 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
       });
       if (!same_case || !measured || run_case.network == job.bundle->network) continue;
       const auto change = plan::changes_between(outside::field(run_case.bundle, "read"), info.value("read", Json()),
-                                                plan::folder_of(info.value("spec", Json::object())));
+                                                plan::folder_of(job.bundle->spec.model));
       if (change) return fmt::format("{} since run {} measured it", *change, run->run_id);
       if (const auto file = changed_file(outside::field(run_case.bundle, "case"), outside::field(info, "case"));
           !file.empty())

@@ -39,7 +39,7 @@ Result<Participant> make_participant(const level::Level& level, const plan::Bund
   participant.row.judged = false;
   participant.row.reason = "the run ended before this level was measured";
   const auto name = level.level_and_variant();
-  auto again = requests::of_case(setting.options, bundle.info["spec"],
+  auto again = requests::of_case(setting.options, bundle.spec,
                                  name == "eager" ? std::vector{name} : std::vector<std::string>{"eager", name});
   if (setting.environments.empty() && setting.place.python != setting.place.tools_python)
     again.python = setting.place.python;

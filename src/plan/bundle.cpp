@@ -54,9 +54,9 @@ std::string hash_listing(const fs::path& folder) {
 }
 
 // strata's own code that makes and captures the network, and what it runs on.
-std::string code_of(const nlohmann::json& spec, const Installation& place, const Environment& environment) {
+std::string code_of(const core::CaseSpec& spec, const Installation& place, const Environment& environment) {
   std::string text = environment.torch_version + environment.python_version;
-  if (is_users(spec)) text += environment.python;  // whose packages are among the files that the capture read
+  if (is_users(spec.model)) text += environment.python;  // whose packages are among the files that the capture read
   return text + hash_sources(place.root / "src/capture") + hash_sources(place.root / "models") +
          hash_sources(place.root / "sdk/python");
 }
@@ -75,15 +75,14 @@ std::string structure_of(const Bundle& bundle, const std::string& code) {
   return sha256_hex(code + *graph + fixed.dump() + sources).substr(0, 24);
 }
 
-Result<std::string> key_of(const nlohmann::json& spec, const std::string& code) {
-  std::string text = spec.dump() + code;
-  for (const char* file : {"weights", "input_file"}) {
-    if (!spec.value(file, nlohmann::json()).is_string()) continue;
-    const auto hash = STRATA_TRY(sha256_of_file(spec[file].get<std::string>()));
-    text += file + hash;
+Result<std::string> key_of(const core::CaseSpec& spec, const std::string& code) {
+  std::string text = to_json(spec).dump() + code;
+  for (const auto& [name, file] : {std::pair("weights", spec.weights), std::pair("input_file", spec.input_file)}) {
+    if (file.empty()) continue;
+    const auto hash = STRATA_TRY(sha256_of_file(file));
+    text += name + hash;
   }
-  if (spec.value("input_from", nlohmann::json()).is_string())
-    text += hash_listing(spec["input_from"].get<std::string>());
+  if (!spec.input_from.empty()) text += hash_listing(spec.input_from);
   return sha256_hex(text).substr(0, 24);
 }
 
@@ -104,7 +103,9 @@ Result<nlohmann::json> read_info(const fs::path& folder) {
 Result<void> read_into(Bundle& bundle) {
   auto info = read_info(bundle.folder);
   if (!info) return fail(fmt::format("{}: {}", bundle.folder.string(), info.error().what), "run it again");
-  auto question = STRATA_TRY(core::captured_case(*info, (bundle.folder / "bundle.json").string()));
+  const auto where = (bundle.folder / "bundle.json").string();
+  auto question = STRATA_TRY(core::captured_case(*info, where));
+  bundle.spec = STRATA_TRY(core::read_spec(outside::field(*info, "spec"), where + ": spec"));
   bundle.info = std::move(*info);
   bundle.question = std::move(question);
   bundle.network = network_of(bundle);
@@ -134,12 +135,12 @@ struct Cached {
 };
 
 // A damaged capture is removed, since what is proven with it would be false.
-Cached find_cached(const std::vector<fs::path>& folders, const nlohmann::json& spec, const Wishes& wishes) {
+Cached find_cached(const std::vector<fs::path>& folders, const core::CaseSpec& spec, const Wishes& wishes) {
   Cached cached;
   for (const auto& folder : folders) {
     const auto info = read_info(folder);
-    if (info && is_users(spec)) {
-      const auto change = changed_files(info->value("read", nlohmann::json()), folder_of(spec));
+    if (info && is_users(spec.model)) {
+      const auto change = changed_files(info->value("read", nlohmann::json()), folder_of(spec.model));
       if (change && cached.why.empty()) cached.why = *change;
       if (change) continue;
     }
@@ -161,10 +162,10 @@ std::string key_with(const std::string& key, const nlohmann::json& info, bool by
 
 std::set<fs::path> g_captured_afresh;
 
-Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& out, const Installation& place,
+Result<fs::path> cached_or_captured(const core::CaseSpec& spec, const fs::path& out, const Installation& place,
                                     const Environment& environment, const Wishes& wishes, bool& cached) {
   const bool fresh = wishes.fresh && g_captured_afresh.insert(out).second;
-  const auto match = fresh ? Cached{} : find_cached(candidates(out, is_users(spec)), spec, wishes);
+  const auto match = fresh ? Cached{} : find_cached(candidates(out, is_users(spec.model)), spec, wishes);
   cached = !match.folder.empty();
   if (cached) {
     STRATA_TRY(private_tree(match.folder, kRemedy));
@@ -175,11 +176,11 @@ Result<fs::path> cached_or_captured(const nlohmann::json& spec, const fs::path& 
   auto captured = run_capture({.spec = spec,
                                .out = out,
                                .strict = wishes.strict ? wishes.strict->folder : fs::path(),
-                               .by_state = is_users(spec),
+                               .by_state = is_users(spec.model),
                                .timeout_s = wishes.timeout_s,
                                .progress = wishes.progress},
                               place, environment);
-  if (captured && is_users(spec)) prune_states(out);
+  if (captured && is_users(spec.model)) prune_states(out);
   remove_lost_references(out.parent_path());
   return captured;
 }
@@ -190,38 +191,38 @@ void forget_fresh_captures() {
   g_captured_afresh.clear();
 }
 
-bool is_users(const nlohmann::json& spec) {
-  const auto model = spec.value("model", "");
+bool is_users(const std::string& model) {
   std::error_code ec;
   return model.find(".py:") != std::string::npos || (fs::path(model).is_absolute() && fs::is_regular_file(model, ec));
 }
 
-fs::path folder_of(const nlohmann::json& spec) {
-  const auto model = spec.value("model", "");
+fs::path folder_of(const std::string& model) {
   const auto colon = model.rfind(".py:");
   return fs::path(model.substr(0, colon == std::string::npos ? colon : colon + 3)).parent_path();
 }
 
-std::vector<fs::path> find_captured(const std::vector<nlohmann::json>& specs, const Installation& place,
+std::vector<fs::path> find_captured(const std::vector<core::CaseSpec>& specs, const Installation& place,
                                     const Environment& environment) {
   std::vector<fs::path> folders;
   std::string code;  // one for all, since they are cases of one network
   for (const auto& spec : specs) {
     if (code.empty()) code = code_of(spec, place, environment);
     const auto key = key_of(spec, code);
-    const auto of_key = key ? candidates(place.cache / "bundles" / *key, is_users(spec)) : std::vector<fs::path>();
+    const auto of_key =
+        key ? candidates(place.cache / "bundles" / *key, is_users(spec.model)) : std::vector<fs::path>();
     folders.push_back(of_key.empty() ? fs::path() : of_key.front());
   }
   return folders;
 }
 
-Result<nlohmann::json> inputs_of(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+Result<nlohmann::json> inputs_of(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
                                  const Wishes& wishes) {
   const auto key = STRATA_TRY(key_of(spec, code_of(spec, place, environment)));
   const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
   STRATA_TRY(private_folder(bundles, kRemedy));
   if (!wishes.fresh)
-    if (const auto match = find_cached(candidates(bundles / key, is_users(spec)), spec, wishes); !match.folder.empty())
+    if (const auto match = find_cached(candidates(bundles / key, is_users(spec.model)), spec, wishes);
+        !match.folder.empty())
       if (const auto info = read_info(match.folder)) return outside::field(*info, "inputs");
   return check_capture(
       {.spec = spec, .out = bundles / "check", .timeout_s = wishes.timeout_s, .progress = wishes.progress}, place,
@@ -234,15 +235,14 @@ Result<nlohmann::json> read_captured(const fs::path& folder) {
   return info;
 }
 
-Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+Result<Bundle> get_bundle(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
                           const Wishes& wishes) {
   const auto code = code_of(spec, place, environment);
   // The key is that of the case alone: an open batch beside it does not make another one of it.
   auto fixed = spec;
-  fixed.erase("dynamic");
-  const auto range = spec.value("dynamic", nlohmann::json());
-  const auto suffix =
-      range.is_object() ? fmt::format("-batch{}-{}", range.value("low", 0), range.value("high", 0)) : std::string();
+  fixed.open_batch.reset();
+  const auto& range = spec.open_batch;
+  const auto suffix = range ? fmt::format("-batch{}-{}", range->low, range->high) : std::string();
   const auto key = STRATA_TRY(key_of(fixed, code));
   const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
   STRATA_TRY(private_folder(bundles, kRemedy));
@@ -254,9 +254,9 @@ Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place,
   STRATA_TRY(set_references_apart(bundle.folder));
   STRATA_TRY(read_into(bundle));
   count_flops(bundle.folder, bundle.info);
-  bundle.key = key_with(key, bundle.info, is_users(spec));
+  bundle.key = key_with(key, bundle.info, is_users(spec.model));
   bundle.structure = structure_of(bundle, code);
-  if (range.is_object()) {
+  if (range) {
     Bundle open{.folder = bundle.folder / "dynamic", .key = bundle.key + suffix, .cached = bundle.cached};
     STRATA_TRY(read_into(open));
     for (const char* count : {"flops", "flops_uncounted"})

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "common/places.hpp"
-#include "core/case.hpp"
+#include "core/case_spec.hpp"
 #include "plan/environment.hpp"
 #include "worker/worker.hpp"
 
@@ -16,6 +16,7 @@ namespace strata::plan {
 
 struct Bundle {
   std::filesystem::path folder;
+  core::CaseSpec spec;    // that it was captured for
   core::Case question;    // that it answers
   std::string network;    // hash of what was captured: the graph, which weights, a file of inputs
   std::string key;        // content hash: two bundles with one key are the same
@@ -36,27 +37,27 @@ struct Wishes {
       nullptr;  // the bundle of the same case in fp32, whose files a case in another precision shares
 };
 
-// `spec` as in docs/bundle.md. A cached bundle is taken if its files are those of its manifest and, for a user's
+// A cached bundle is taken if its files are those of its manifest and, for a user's
 // network, if every file that its capture read is as it was. Error: what the capture said, or how it ended.
-Result<Bundle> get_bundle(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+Result<Bundle> get_bundle(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
                           const Wishes& wishes);
 
 // The inputs that the network takes, as bundle.json lists them, from its capture where it is cached; else it is built
 // and run, and nothing is kept: for plans. Error: what the capture would refuse.
-Result<nlohmann::json> inputs_of(const nlohmann::json& spec, const Installation& place, const Environment& environment,
+Result<nlohmann::json> inputs_of(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
                                  const Wishes& wishes);
 
 // Where captures of these cases lie in the cache, in their order; empty: there is none. Nothing is checked and nothing
 // captured: for plans. Whether one can be taken is seen when it is.
-std::vector<std::filesystem::path> find_captured(const std::vector<nlohmann::json>& specs, const Installation& place,
+std::vector<std::filesystem::path> find_captured(const std::vector<core::CaseSpec>& specs, const Installation& place,
                                                  const Environment& environment);
 // bundle.json of a capture with its counts, as Bundle::info. Error: what is not as docs/bundle.md says.
 Result<nlohmann::json> read_captured(const std::filesystem::path& folder);
 
 // Whether the network is the user's own: a file or a function of one.
-bool is_users(const nlohmann::json& spec);
+bool is_users(const std::string& model);
 // The folder of a user's network, from which paths are written.
-std::filesystem::path folder_of(const nlohmann::json& spec);
+std::filesystem::path folder_of(const std::string& model);
 
 // Wishes.fresh captures a case once, however often it is asked for: until this is called, by what answers several
 // requests.

@@ -90,7 +90,7 @@ void remove_all_of(const fs::path& out, const fs::path& log, const fs::path& inc
 // so that no other network's weights come from it.
 Result<fs::path> networks_of(const Capture& capture, const Installation& place, bool confined) {
   auto folder = place.cache / "networks";
-  if (confined) folder /= "file-" + sha256_hex(outside::text_or(capture.spec, "model")).substr(0, 16);
+  if (confined) folder /= "file-" + sha256_hex(capture.spec.model).substr(0, 16);
   STRATA_TRY(private_folder(folder, "set STRATA_CACHE to a folder of your own"));
   return folder;
 }
@@ -130,7 +130,7 @@ Files files_of(const Capture& capture, const Installation& place) {
               .kept_log = place.cache / "logs" / fmt::format("capture-{}.log", name),
               .incoming = capture.out.parent_path() / fmt::format(".{}.partial-{}", name, getpid()),
               .out = capture.out,
-              .confined = is_model_file(outside::text_or(capture.spec, "model"))};
+              .confined = is_model_file(capture.spec.model)};
   if (files.confined) files.out = files.incoming / name;
   return files;
 }
@@ -142,14 +142,14 @@ Result<Json> answer_of(const Capture& capture, const Files& files, const std::ve
   worker::Launch launch;
   const auto networks = STRATA_TRY(networks_of(capture, place, files.confined));
   // the spec itself and no file of it, which a killed driver would leave behind
-  std::vector<std::string> arguments{"--spec",           capture.spec.dump(), "--out",
-                                     files.out.string(), "--networks",        networks.string()};
+  std::vector<std::string> arguments{
+      "--spec", to_json(capture.spec).dump(), "--out", files.out.string(), "--networks", networks.string()};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const auto temporary = STRATA_TRY(temporary_folder(place.cache));
   launch.env = {{"STRATA_OVERLAY", place.overlay},
                 {"TMPDIR", temporary},
                 {"STRATA_ROOT", place.root.string()},
-                {"OMP_NUM_THREADS", std::to_string(capture.spec.value("threads", 1))}};
+                {"OMP_NUM_THREADS", std::to_string(capture.spec.threads)}};
   launch.env.merge(python_variables({place.root / "src", place.root / "sdk/python"}));
   launch.log_path = files.log.string();
   std::error_code ec;

@@ -9,12 +9,13 @@
 #include <optional>
 
 #include "common/places.hpp"
+#include "core/case_spec.hpp"
 #include "plan/environment.hpp"
 
 namespace strata::plan {
 
 struct Capture {
-  nlohmann::json spec;
+  core::CaseSpec spec;
   std::filesystem::path out;     // in the cache; a log lies beside it meanwhile
   std::filesystem::path strict;  // the bundle of the same case in fp32; empty: not given
   bool by_state = false;         // the folder's name gets a hash of what the network came from

@@ -12,7 +12,7 @@ constexpr int kLargest = 1 << 20;  // as --batch
 
 }  // namespace
 
-Result<nlohmann::json> parse_dynamic(const std::string& text) {
+Result<core::OpenBatch> parse_dynamic(const std::string& text) {
   const auto bad = [&](const std::string& why, const std::string& hint) {
     return fail(fmt::format("--dynamic {}: {}", text, why), hint, Exit::usage);
   };
@@ -32,7 +32,8 @@ Result<nlohmann::json> parse_dynamic(const std::string& text) {
   if (*low == *high)
     return bad("the range holds one size",
                fmt::format("--batch {} measures that one; a range has two ends, as batch=1..32", *low));
-  return nlohmann::json{{"low", *low}, {"high", *high}, {"sizes", sizes_between(*low, *high)}};
+  const auto sizes = sizes_between(*low, *high);
+  return core::OpenBatch{.low = *low, .high = *high, .sizes = {sizes.begin(), sizes.end()}};
 }
 
 std::vector<int> sizes_between(int low, int high) {

@@ -1,31 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/grid.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <iterator>
 
 namespace strata::plan {
-using Json = nlohmann::json;
+namespace {
 
-Grid::Grid(const std::vector<Json>& specs) {
-  for (const auto& spec : specs)
-    for (const char* axis : kAxes) values_[axis].insert(spec.value(axis, Json()));
+template <class Value>
+bool is_end(const std::set<Value>& values, const Value& value) {
+  return value == *values.begin() || value == *values.rbegin();
 }
 
-bool Grid::is_corner(const Json& spec) const {
-  return std::all_of(values_.begin(), values_.end(), [&](const auto& axis) {
-    const auto own = spec.value(axis.first, Json());
-    return own == *axis.second.begin() || own == *axis.second.rbegin();
-  });
+template <class Value>
+bool is_middle(const std::set<Value>& values, const Value& value) {
+  return value == *std::next(values.begin(), static_cast<std::ptrdiff_t>(values.size() / 2));
 }
 
-bool Grid::is_in_middle(const Json& spec, const char* axis) const {
-  const auto& values = values_.at(axis);
-  return spec.value(axis, Json()) == *std::next(values.begin(), static_cast<std::ptrdiff_t>(values.size() / 2));
+}  // namespace
+
+GridPoint point_of(const core::CaseSpec& spec) {
+  return {.batch = spec.batch,
+          .mode = name_of(spec.mode),
+          .precision = name_of(spec.precision),
+          .size = spec.size,
+          .threads = spec.threads};
 }
 
-bool Grid::is_on_line(const Json& spec) const {
-  return is_in_middle(spec, "batch") || is_in_middle(spec, "size");
+std::string words(const GridPoint& point) {
+  std::string text;
+  if (point.batch) text += fmt::format("batch {}, ", *point.batch);
+  if (point.size) text += fmt::format("size {}, ", core::size_words(*point.size));
+  return text + fmt::format("mode {}, precision {}, threads {}", point.mode, point.precision, point.threads);
+}
+
+Grid::Grid(const std::vector<core::CaseSpec>& specs) {
+  for (const auto& spec : specs) {
+    const auto point = point_of(spec);
+    batches_.insert(point.batch);
+    modes_.insert(point.mode);
+    precisions_.insert(point.precision);
+    sizes_.insert(point.size);
+    threads_.insert(point.threads);
+  }
+}
+
+bool Grid::is_corner(const core::CaseSpec& spec) const {
+  const auto point = point_of(spec);
+  return is_end(batches_, point.batch) && is_end(modes_, point.mode) && is_end(precisions_, point.precision) &&
+         is_end(sizes_, point.size) && is_end(threads_, point.threads);
+}
+
+bool Grid::is_on_line(const core::CaseSpec& spec) const {
+  return is_middle(batches_, spec.batch) || is_middle(sizes_, spec.size);
 }
 
 }  // namespace strata::plan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
 #include "common/text.hpp"
 
 namespace strata::plan {
@@ -26,8 +27,8 @@ std::optional<std::int64_t> integer(std::string_view text) {
   return number<std::int64_t>(text);
 }
 
-Result<nlohmann::json> shape_of(const std::string& whole, const std::string& text) {
-  nlohmann::json shape = nlohmann::json::array();
+Result<std::vector<std::int64_t>> shape_of(const std::string& whole, const std::string& text) {
+  std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
   for (const auto& part : split(text, 'x')) {
     const auto extent = integer(part);
@@ -44,23 +45,25 @@ Result<nlohmann::json> shape_of(const std::string& whole, const std::string& tex
 
 // "low..high", or one number: a constant. False: neither.
 template <class Number>
-bool set_range(nlohmann::json& input, std::string_view text) {
+bool set_range(core::Input& input, std::string_view text) {
   const auto dots = text.find("..");
   const auto low = number<Number>(text.substr(0, dots));
   const auto high = dots == std::string_view::npos ? low : number<Number>(text.substr(dots + 2));
   if (!low || !high || *low > *high) return false;
-  input["low"] = *low;
-  input["high"] = *high;
+  if constexpr (std::is_integral_v<Number>)
+    if (*low < -outside::most_whole || *high > outside::most_whole) return false;
+  input.low = static_cast<double>(*low);
+  input.high = static_cast<double>(*high);
   return true;
 }
 
 }  // namespace
 
-Result<nlohmann::json> parse_input(const std::string& text) {
-  nlohmann::json input{{"name", ""}, {"dtype", "float32"}, {"low", nullptr}, {"high", nullptr}};
+Result<core::Input> parse_input(const std::string& text) {
+  core::Input input;
   std::string rest = text;
   if (const auto equals = rest.find('='); equals != std::string::npos) {
-    input["name"] = rest.substr(0, equals);
+    input.name = rest.substr(0, equals);
     if (equals == 0) return bad(text, "the name before '=' is empty");
     rest = rest.substr(equals + 1);
   }
@@ -74,19 +77,18 @@ Result<nlohmann::json> parse_input(const std::string& text) {
       return bad(text, fmt::format("unknown type '{}'{}; allowed: {}", parts[0],
                                    near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(kTypes, ", ")));
     }
-    input["dtype"] = parts[0];
+    input.dtype = parts[0];
     parts.erase(parts.begin());
   }
   if (parts.empty() || parts.size() > 2)
     return bad(text, parts.empty() ? "the shape is missing" : "too many parts between ':'");
-  auto shape = STRATA_TRY(shape_of(text, parts[0]));
-  input["shape"] = shape;
+  input.shape = STRATA_TRY(shape_of(text, parts[0]));
   if (parts.size() == 2) {
-    const bool real = input["dtype"] == "float32" || input["dtype"] == "float64";
+    const bool real = input.dtype == "float32" || input.dtype == "float64";
     const bool good = real ? set_range<double>(input, parts[1]) : set_range<std::int64_t>(input, parts[1]);
     if (!good)
-      return bad(text,
-                 fmt::format("the range '{}' is not low..high or one {}", parts[1], real ? "number" : "whole number"));
+      return bad(text, fmt::format("the range '{}' is not low..high or one {}", parts[1],
+                                   real ? "number" : "whole number up to 2^53"));
   }
   return input;
 }

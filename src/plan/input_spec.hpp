@@ -3,14 +3,14 @@
 // mask=float32:1x12:1, a constant.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/result.hpp"
+#include "core/case.hpp"
 
 namespace strata::plan {
 
-// One entry of spec.json's `inputs` (docs/bundle.md). Errors name the part that is wrong and show an example.
-Result<nlohmann::json> parse_input(const std::string& text);
+// Errors name the part that is wrong and show an example.
+Result<core::Input> parse_input(const std::string& text);
 
 }  // namespace strata::plan

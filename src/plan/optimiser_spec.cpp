@@ -74,7 +74,7 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
 
 }  // namespace
 
-Result<json> parse_optimiser(const std::string& text) {
+Result<core::Optimiser> parse_optimiser(const std::string& text) {
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
   const auto usual = core::usual_optimiser(name);
@@ -107,7 +107,7 @@ Result<json> parse_optimiser(const std::string& text) {
   }
   if (usual->sgd() != nullptr && out["nesterov"] == true && (out["momentum"] == 0.0 || out["dampening"] != 0.0))
     return bad_optimiser(text, "nesterov needs a momentum above 0 and dampening 0");
-  return out;
+  return core::read_optimiser(out, "--optimiser");
 }
 
 }  // namespace strata::plan

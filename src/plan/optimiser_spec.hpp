@@ -3,15 +3,14 @@
 // or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0, or adamw:...
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/result.hpp"
+#include "core/optimiser.hpp"
 
 namespace strata::plan {
 
-// The `optimiser` of spec.json (docs/bundle.md), every field present. Errors name the part that is wrong and what is
-// allowed.
-Result<nlohmann::json> parse_optimiser(const std::string& text);
+// Errors name the part that is wrong and what is allowed.
+Result<core::Optimiser> parse_optimiser(const std::string& text);
 
 }  // namespace strata::plan

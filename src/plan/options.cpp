@@ -23,7 +23,6 @@ namespace strata::plan {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kRing = 4;  // inputs that a worker holds at once (docs/method.md)
 constexpr int kThreadsOfAProcessor = 4;
 constexpr double kLeastCase_s = 5;  // that a case takes, whatever it is
 
@@ -48,6 +47,38 @@ Result<std::vector<std::string>> list_of(const std::string& option, const std::s
     result.push_back(word);
   }
   return result;
+}
+
+// Those of `all` that are named, in that order. `none`: what is wrong where none is named.
+template <class Value, std::size_t N>
+Result<std::vector<Value>> named_of(const std::string& option, const std::string& text, const Value (&all)[N],
+                                    const char* none) {
+  std::vector<std::string> names;
+  for (const auto value : all) names.emplace_back(name_of(value));
+  const auto words = STRATA_TRY(list_of(option, text, names));
+  if (words.empty()) return usage(none);
+  std::vector<Value> named;
+  for (const auto& word : words) named.push_back(all[std::find(names.begin(), names.end(), word) - names.begin()]);
+  return named;
+}
+
+// The modes asked for, in that order.
+Result<std::vector<core::Mode>> modes_of(const Options& options) {
+  return named_of("--mode", options.mode, {core::Mode::infer, core::Mode::train},
+                  "--mode: allowed: infer, train, or both as infer,train");
+}
+
+// The precisions asked for, in that order.
+Result<std::vector<core::Precision>> precisions_of(const Options& options) {
+  using core::Precision;
+  if (options.precision.find("int8") != std::string::npos)
+    return usage(
+        fmt::format("--precision {}: no level has an int8 path yet that is documented and needs no calibration data",
+                    options.precision),
+        "allowed: fp32, tf32, bf16, amp-bf16");
+  return named_of("--precision", options.precision,
+                  {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16},
+                  "--precision: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
 }
 
 Result<std::string> existing(const std::string& option, const std::string& path, bool folder) {
@@ -79,7 +110,7 @@ Result<void> one_source(const Options& options) {
 
 Result<void> check(const Options& options) {
   const auto modes = STRATA_TRY(modes_of(options));
-  const bool trains = std::find(modes.begin(), modes.end(), "train") != modes.end();
+  const bool trains = std::find(modes.begin(), modes.end(), core::Mode::train) != modes.end();
   if (!trains && !options.optimiser.empty())
     return usage("--optimiser is for training only", "add --mode train, or leave it out");
   if (!trains && !options.loss.empty())
@@ -95,7 +126,7 @@ Result<void> check(const Options& options) {
     return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
   if (!options.loss.empty()) STRATA_TRY(one_of("--loss", options.loss, {"cross_entropy", "nll"}));
   const auto precisions = STRATA_TRY(precisions_of(options));
-  if (trains && std::find(precisions.begin(), precisions.end(), "bf16") != precisions.end())
+  if (trains && std::find(precisions.begin(), precisions.end(), core::Precision::bf16) != precisions.end())
     return usage(
         fmt::format("--precision {}: there is no training in bf16: a step below a 512th of a parameter is lost in its "
                     "rounding",
@@ -103,11 +134,11 @@ Result<void> check(const Options& options) {
         "use amp-bf16 with --mode train, where parameters stay float32, or --mode infer");
   if (!options.dynamic.empty() && options.deep)
     return usage("--dynamic and --deep exclude each other: layers are compared at one size", "leave one of them out");
-  if (!options.dynamic.empty() && precisions != std::vector<std::string>{"fp32"})
+  if (!options.dynamic.empty() && precisions != std::vector{core::Precision::fp32})
     return usage(fmt::format("--dynamic with --precision {}: one artefact over several sizes is proven in fp32 only",
                              options.precision),
                  "leave one of them out");
-  if (!options.eval.empty() && std::find(modes.begin(), modes.end(), "infer") == modes.end())
+  if (!options.eval.empty() && std::find(modes.begin(), modes.end(), core::Mode::infer) == modes.end())
     return usage("--eval scores a network's answers, which a training step does not give", "use --mode infer for it");
   STRATA_TRY(one_of("--device", options.device, {"cpu", "cuda"}));
   STRATA_TRY(one_source(options));
@@ -134,23 +165,22 @@ Result<void> check(const Options& options) {
   return {};
 }
 
-// The spec of one mode: what only training needs is null in inference.
-Result<nlohmann::json> in_mode(nlohmann::json spec, const std::string& mode, const Options& options) {
-  spec["mode"] = mode;
-  if (mode != "train") return spec;
+// The spec of one mode: what only training needs is none in inference.
+Result<core::CaseSpec> in_mode(core::CaseSpec spec, core::Mode mode, const Options& options) {
+  spec.mode = mode;
+  if (mode != core::Mode::train) return spec;
   if (!options.optimiser.empty()) {
-    const auto optimiser = STRATA_TRY(parse_optimiser(options.optimiser));
-    spec["optimiser"] = optimiser;
+    spec.optimiser = STRATA_TRY(parse_optimiser(options.optimiser));
   }
-  if (!options.loss.empty()) spec["loss"] = options.loss;
+  spec.loss = options.loss;
   return spec;
 }
 
 // Each spec once with every value, in its order; as they are where there is none.
 template <class Values, class Set>
-std::vector<nlohmann::json> times(const std::vector<nlohmann::json>& specs, const Values& values, Set set) {
+std::vector<core::CaseSpec> times(const std::vector<core::CaseSpec>& specs, const Values& values, Set set) {
   if (values.empty()) return specs;
-  std::vector<nlohmann::json> all;
+  std::vector<core::CaseSpec> all;
   for (const auto& spec : specs)
     for (const auto& value : values) set(all.emplace_back(spec), value);
   return all;
@@ -170,10 +200,10 @@ Result<void> check_number(const std::vector<std::size_t>& axes, const Options& o
 }
 
 // The product of all axes.
-Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Options& options) {
-  std::vector<nlohmann::json> specs;
-  const auto modes = modes_of(options);
-  for (const auto& mode : *modes) {
+Result<std::vector<core::CaseSpec>> product(const core::CaseSpec& spec, const Options& options) {
+  std::vector<core::CaseSpec> specs;
+  const auto modes = STRATA_TRY(modes_of(options));
+  for (const auto mode : modes) {
     auto spec_in_mode = STRATA_TRY(in_mode(spec, mode, options));
     specs.push_back(std::move(spec_in_mode));
   }
@@ -181,13 +211,29 @@ Result<std::vector<nlohmann::json>> product(const nlohmann::json& spec, const Op
   if (!options.size.empty()) {
     sizes = STRATA_TRY(image_sizes("--size", options.size));
   }
-  const auto precisions = precisions_of(options);
+  const auto precisions = STRATA_TRY(precisions_of(options));
   STRATA_TRY(check_number(
-      {specs.size(), precisions->size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options));
-  specs = times(specs, *precisions, [](auto& element, const auto& precision) { element["precision"] = precision; });
-  specs = times(specs, sizes, [](auto& element, const auto& size) { element["size"] = {size.height, size.width}; });
-  specs = times(specs, options.thread_counts, [](auto& element, int threads) { element["threads"] = threads; });
-  return times(specs, options.batches, [](auto& element, int batch) { element["batch"] = batch; });
+      {specs.size(), precisions.size(), sizes.size(), options.thread_counts.size(), options.batches.size()}, options));
+  specs = times(specs, precisions, [](auto& element, auto precision) { element.precision = precision; });
+  specs = times(specs, sizes, [](auto& element, const auto& size) { element.size = {size.height, size.width}; });
+  specs = times(specs, options.thread_counts, [](auto& element, int threads) { element.threads = threads; });
+  return times(specs, options.batches, [](auto& element, int batch) { element.batch = batch; });
+}
+
+// Where inputs and weights are read from.
+Result<void> set_sources(core::CaseSpec& spec, const Options& options) {
+  if (!options.weights.empty()) {
+    spec.weights = STRATA_TRY(existing("--weights", options.weights, false));
+  }
+  if (!options.input_from.empty()) {
+    spec.input_from = STRATA_TRY(existing("--input-from", options.input_from, true));
+  }
+  if (!options.dataset_folder.empty()) spec.input_from = options.dataset_folder;
+  if (options.input_file.empty()) return {};
+  spec.input_file = STRATA_TRY(existing("--inputs", options.input_file, false));
+  if (spec.input_file.ends_with(".safetensors") || spec.input_file.ends_with(".npz")) return {};
+  return usage(fmt::format("--inputs {}: not a file of tensors; allowed: .safetensors, .npz", options.input_file),
+               "--input (without s) says an input's form, --input-from names a folder of images");
 }
 
 }  // namespace
@@ -227,24 +273,6 @@ void limit_files(const Options& options) {
   set("STRATA_MAX_EXPANSION", options.max_expansion, expansion);
 }
 
-Result<std::vector<std::string>> modes_of(const Options& options) {
-  auto modes = list_of("--mode", options.mode, {"infer", "train"});
-  if (modes && modes->empty()) return usage("--mode: allowed: infer, train, or both as infer,train");
-  return modes;
-}
-
-Result<std::vector<std::string>> precisions_of(const Options& options) {
-  if (options.precision.find("int8") != std::string::npos)
-    return usage(
-        fmt::format("--precision {}: no level has an int8 path yet that is documented and needs no calibration data",
-                    options.precision),
-        "allowed: fp32, tf32, bf16, amp-bf16");
-  auto precisions = list_of("--precision", options.precision, {"fp32", "tf32", "bf16", "amp-bf16"});
-  if (precisions && precisions->empty())
-    return usage("--precision: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
-  return precisions;
-}
-
 // Intervals rest on the scatter of restarts, so that time goes to restarts rather than to seconds within them.
 const std::vector<Effort>& presets() {
   static const std::vector<Effort> all{
@@ -273,58 +301,32 @@ Result<Effort> effort_of(const Options& options) {
   return effort;
 }
 
-Result<std::vector<nlohmann::json>> specs_of(const Options& options) {
+Result<std::vector<core::CaseSpec>> specs_of(const Options& options) {
   STRATA_TRY(check(options));
-  const auto model = STRATA_TRY(absolute_model(options.model));
-  nlohmann::json spec{{"model", model},
-                      {"batch", nullptr},
-                      {"size", nullptr},
-                      {"inputs", nlohmann::json::array()},
-                      {"precision", "fp32"},
-                      {"device", options.device},
-                      {"threads", options.threads ? options.threads : probe::physical_cores()},
-                      {"optimiser", nullptr},
-                      {"loss", nullptr},
-                      {"seed", options.seed},
-                      {"weights", nullptr},
-                      {"input_from", nullptr},
-                      {"input_file", nullptr},
-                      {"synthetic", options.synthetic},
-                      {"ring", kRing},
-                      {"deep", false},
-                      {"generic_sets", options.weight_sets}};
+  core::CaseSpec spec;
+  spec.model = STRATA_TRY(absolute_model(options.model));
+  spec.device = options.device == name_of(core::Device::cuda) ? core::Device::cuda : core::Device::cpu;
+  spec.threads = options.threads ? options.threads : probe::physical_cores();
+  spec.seed = options.seed;
+  spec.synthetic = options.synthetic;
+  spec.generic_sets = options.weight_sets;
   for (const auto& text : options.inputs) {
-    const auto input = STRATA_TRY(parse_input(text));
-    spec["inputs"].push_back(input);
+    auto input = STRATA_TRY(parse_input(text));
+    spec.inputs.push_back(std::move(input));
   }
-  if (!options.weights.empty()) {
-    const auto path = STRATA_TRY(existing("--weights", options.weights, false));
-    spec["weights"] = path;
-  }
-  if (!options.input_from.empty()) {
-    const auto path = STRATA_TRY(existing("--input-from", options.input_from, true));
-    spec["input_from"] = path;
-  }
-  if (!options.dataset_folder.empty()) spec["input_from"] = options.dataset_folder;
-  if (!options.input_file.empty()) {
-    const auto path = STRATA_TRY(existing("--inputs", options.input_file, false));
-    if (!path.ends_with(".safetensors") && !path.ends_with(".npz"))
-      return usage(fmt::format("--inputs {}: not a file of tensors; allowed: .safetensors, .npz", options.input_file),
-                   "--input (without s) says an input's form, --input-from names a folder of images");
-    spec["input_file"] = path;
-  }
+  STRATA_TRY(set_sources(spec, options));
   if (!options.dynamic.empty()) {
     const auto range = STRATA_TRY(parse_dynamic(options.dynamic));
     for (const int batch : options.batches)
-      if (batch < range["low"] || batch > range["high"])
+      if (batch < range.low || batch > range.high)
         return usage(fmt::format("--dynamic {}: --batch {} lies outside", options.dynamic, batch),
                      "widen the range, or leave that batch out");
-    spec["dynamic"] = range;
+    spec.open_batch = range;
   }
   return product(spec, options);
 }
 
-Result<nlohmann::json> spec_of(const Options& options) {
+Result<core::CaseSpec> spec_of(const Options& options) {
   const auto specs = STRATA_TRY(specs_of(options));
   if (specs.size() > 1 && !options.size.empty())
     return usage(fmt::format("--size {}: one network is captured here, at one size", options.size),

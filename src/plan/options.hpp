@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/result.hpp"
+#include "core/case_spec.hpp"
 #include "plan/named_environments.hpp"
 
 namespace strata::plan {
@@ -64,12 +64,6 @@ const std::vector<Effort>& presets();
 // The preset's, with what the options say otherwise.
 Result<Effort> effort_of(const Options& options);
 
-// The modes asked for, in that order: infer, train or both.
-Result<std::vector<std::string>> modes_of(const Options& options);
-
-// The precisions asked for, in that order.
-Result<std::vector<std::string>> precisions_of(const Options& options);
-
 // Bounds on what input files may unpack to. They reach the processes that read the files as variables
 // (STRATA_MAX_MEGAPIXELS, STRATA_MAX_EXPANSION), not by the case: a bound makes no other question of it. Of what the
 // options leave open the variable stays as this program found it.
@@ -79,11 +73,11 @@ void limit_files(const Options& options);
 // no function.
 Result<std::string> absolute_model(const std::string& model);
 
-// One spec.json (docs/bundle.md) for each combination of modes, precisions, sizes, threads and batches. Errors:
+// What to capture for each combination of modes, precisions, sizes, threads and batches. Errors:
 // contradicting options, unreadable files, bad shapes, unknown modes.
-Result<std::vector<nlohmann::json>> specs_of(const Options& options);
+Result<std::vector<core::CaseSpec>> specs_of(const Options& options);
 
 // The same for what takes one case: several sizes are an error.
-Result<nlohmann::json> spec_of(const Options& options);
+Result<core::CaseSpec> spec_of(const Options& options);
 
 }  // namespace strata::plan

@@ -34,15 +34,8 @@ WorkAt work_at(const core::Case& question) {
   return {question.mode, question.batch, question.image_size()};
 }
 
-WorkAt work_at(const nlohmann::json& spec) {
-  WorkAt at;
-  if (outside::text_or(spec, "mode") == name_of(core::Mode::train)) at.mode = core::Mode::train;
-  at.batch = outside::as_integer(outside::field(spec, "batch"));
-  const auto& size = outside::field(spec, "size");
-  if (!size.is_array() || size.size() != 2) return at;
-  const auto height = outside::as_integer(size[0]), width = outside::as_integer(size[1]);
-  if (height && width) at.size = {*height, *width};
-  return at;
+WorkAt work_at(const core::CaseSpec& spec) {
+  return {spec.mode, spec.batch, spec.size};
 }
 
 void WorkModel::add(const WorkAt& at, const Work& work) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/case.hpp"
+#include "core/case_spec.hpp"
 
 namespace strata::plan {
 
@@ -29,7 +29,7 @@ struct WorkAt {
   std::optional<std::pair<std::int64_t, std::int64_t>> size;  // of images; nullopt: its own, or none
 };
 WorkAt work_at(const core::Case& question);  // of a captured case
-WorkAt work_at(const nlohmann::json& spec);  // of one that is planned (docs/bundle.md)
+WorkAt work_at(const core::CaseSpec& spec);  // of one that is planned
 
 class WorkModel {
  public:

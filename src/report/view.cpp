@@ -399,15 +399,15 @@ std::string CaseView::with_one_thread() const {
 
 // What writes the recommended level as files of its own; "" where nothing does.
 std::string CaseView::command_to_take(const std::string& level) const {
-  const Json& spec = at(case_.bundle, "spec");
+  const auto spec = core::read_spec(at(case_.bundle, "spec"), "spec");
   const auto row = std::find_if(case_.rows.begin(), case_.rows.end(), [&](const auto& r) { return r.name() == level; });
-  if (row == case_.rows.end() || !spec.is_object()) return "";
+  if (row == case_.rows.end() || !spec) return "";
   const bool exports = case_.question.precision == core::Precision::fp32 && !is_train();  // others have no export
   const bool same_artefact = row->variant == "default" || row->variant == level::kHugePages;
   if (exports && same_artefact && row->info.contains("artefact"))
-    return requests::export_command(spec, case_.question.model, row->level, named_beside(run_, *row));
+    return requests::export_command(*spec, case_.question.model, row->level, named_beside(run_, *row));
   if (const Json& program = at(row->info, "generate"); program.is_object())
-    return requests::generate_command(spec, case_.question.model,
+    return requests::generate_command(*spec, case_.question.model,
                                       {row->level, text(program, "target"), text(program, "options")},
                                       named_beside(run_, *row).python);
   return "";

@@ -35,9 +35,8 @@ Result<std::vector<fs::path>> initial_weights(const plan::Bundle& bundle, const 
   worker::Launch launch;
   launch.argv = python_command(
       place.python, place.root,
-      {"-m", "capture.initial", "--model", outside::text_or(outside::field(bundle.info, "spec"), "model"), "--seeds",
-       fmt::format("{}", fmt::join(seeds, ",")), "--scheme", initial.scheme, "--file", initial.file.string(), "--out",
-       folder.string()});
+      {"-m", "capture.initial", "--model", bundle.spec.model, "--seeds", fmt::format("{}", fmt::join(seeds, ",")),
+       "--scheme", initial.scheme, "--file", initial.file.string(), "--out", folder.string()});
   launch.env = python_variables({place.root / "src", place.root / "sdk/python"});
   launch.env["STRATA_OVERLAY"] = place.overlay;
   if (const auto temporary = temporary_folder(place.cache)) launch.env["TMPDIR"] = *temporary;

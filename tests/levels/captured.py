@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture.bundle import capture  # noqa: E402
+from specs import capture  # noqa: E402
+
 from capture.errors import Problem  # noqa: E402
 from capture.export import export  # noqa: E402
 from capture.graph import write_graph  # noqa: E402

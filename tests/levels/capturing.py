@@ -11,7 +11,7 @@ from client import ROOT
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture.bundle import capture  # noqa: E402
+from specs import capture  # noqa: E402
 
 # of a comparison that decides states, not times
 QUICK = ("--preset", "quick", "--threads", "1", "--restarts", "1", "--budget", "2s")

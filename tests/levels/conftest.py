@@ -42,6 +42,7 @@ from running_levels import (  # noqa: E402
     running_variant,  # noqa: F401
 )
 from scale_level import sample, scale_bundle  # noqa: E402, F401
+from specs import whole  # noqa: E402
 
 SPECS = {
     "resnet18": {
@@ -196,17 +197,7 @@ def artefacts(shared, bundles):
 
 def capture(spec: Path, bundle: Path, fields: dict) -> None:
     spec.write_text(
-        json.dumps(
-            {
-                "mode": "infer",
-                "precision": "fp32",
-                "device": "cpu",
-                "threads": 2,
-                "seed": 0,
-                "ring": 4,
-            }
-            | fields
-        ),
+        json.dumps(whole({"threads": 2} | fields)),
         encoding="utf-8",
     )
     done = preloaded.run(

@@ -24,8 +24,9 @@ from safetensors.torch import save_file
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture import images  # noqa: E402
-from capture.bundle import capture  # noqa: E402
+from specs import capture, whole  # noqa: E402
+
+from capture import bundle, images  # noqa: E402
 from capture.errors import Problem, from_exception  # noqa: E402
 from strata_sdk.models import build_model, flatten_outputs  # noqa: E402
 
@@ -40,7 +41,7 @@ def tiny(tmp_path) -> Path:
 
 def run_cli(spec: dict, tmp_path: Path, **limits) -> tuple[int, list[dict], Path]:
     path, out = tmp_path / "spec.json", tmp_path / "made" / "bundle"
-    path.write_text(json.dumps(spec), encoding="utf-8")
+    path.write_text(json.dumps(whole(spec)), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "capture", "--spec", str(path), "--out", str(out)],
         capture_output=True,
@@ -99,19 +100,16 @@ def test_a_file_with_a_syntax_error_names_the_line(tmp_path):
         ),
         ({"inputs": SHAPE, "batch": 3}, "batch 3 contradicts"),
         ({"inputs": SHAPE * 2}, "takes|positional"),
-        ({"inputs": SHAPE, "synthetic": True, "input_from": "/tmp"}, "exclude each other"),
-        (
-            {"inputs": SHAPE, "precision": "int3"},
-            "'int3' cannot be captured; allowed: fp32, tf32, bf16, amp-bf16",
-        ),
-        ({"inputs": SHAPE, "mode": "learn"}, "mode 'learn' is unknown.*infer, train"),
-        ({"inputs": SHAPE, "threads": 0}, "'threads' is 0"),
-        ({"inputs": SHAPE, "device": "tpu"}, "device 'tpu' is unknown"),
     ],
 )
 def test_a_case_that_cannot_be_run_is_explained(extra, what, tiny, tmp_path):
     problem = refused({"model": f"{tiny}:build"} | extra, tmp_path)
     assert re.search(what, problem.what) and problem.code in ("usage", "unsupported")
+
+
+def test_a_spec_that_lacks_a_field_is_no_case(tmp_path):
+    with pytest.raises(Problem, match="no field 'mode'"):
+        bundle.capture({"model": "resnet18"}, tmp_path / "bundle", lambda _text: None)
 
 
 def test_a_result_without_tensors_is_unsupported(tiny, tmp_path):

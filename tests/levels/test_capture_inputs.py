@@ -15,8 +15,8 @@ import pytest
 import torch
 from captured import refused
 from safetensors.torch import load_file, save_file
+from specs import capture
 
-from capture.bundle import capture
 from capture.case import Input
 from capture.input_file import ring_from
 from capture.inputs import make_ring
@@ -338,14 +338,6 @@ def test_an_archive_may_unpack_further_where_that_is_allowed(two, tmp_path, monk
         "different numbers of batches"
         in refused({"model": f"{two}:build", "input_file": str(path)}, tmp_path).what
     )
-
-
-def test_inputs_come_from_one_place(two, tmp_path):
-    for other in ({"synthetic": True}, {"input_from": "/tmp"}):
-        assert (
-            "exclude each other"
-            in refused({"model": f"{two}:build", "input_file": "/x.npz"} | other, tmp_path).what
-        )
 
 
 # ------------------------------------------------------------------------- ranges of real numbers

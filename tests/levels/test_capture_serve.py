@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from preloaded import PYTHON
+from specs import whole
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests" / "levels" / "tiny.py"
@@ -56,7 +57,7 @@ def ask(server, folder: Path, name: str, model: str) -> None:
             {
                 "arguments": [
                     "--spec",
-                    json.dumps(spec),
+                    json.dumps(whole(spec)),
                     "--out",
                     str(folder / name),
                     "--networks",

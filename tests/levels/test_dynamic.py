@@ -16,6 +16,7 @@ import pytest
 from client import ROOT, Worker, error, prepare
 from conftest import capture
 from safetensors.numpy import load_file
+from specs import whole
 
 RANGE = {"low": 1, "high": 4, "sizes": [1, 2, 4]}
 
@@ -150,15 +151,9 @@ def captured(folder: Path, function: str) -> dict:
     (folder / "nets.py").write_text(NETWORKS, encoding="utf-8")
     spec = {
         "model": f"{folder / 'nets.py'}:{function}",
-        "mode": "infer",
-        "precision": "fp32",
-        "device": "cpu",
-        "threads": 1,
-        "seed": 0,
-        "ring": 4,
         "dynamic": RANGE,
     }
-    (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+    (folder / "spec.json").write_text(json.dumps(whole(spec)), encoding="utf-8")
     done = preloaded.run(
         [
             preloaded.PYTHON,

@@ -15,7 +15,7 @@ from client import ROOT, Failed, Worker, prepare
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture.bundle import capture  # noqa: E402
+from specs import capture  # noqa: E402
 
 NETWORKS = '''
 import torch

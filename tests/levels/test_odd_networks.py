@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 import odd_networks  # noqa: E402
+from specs import capture  # noqa: E402
 
 from capture import reference as ref  # noqa: E402
-from capture.bundle import capture  # noqa: E402
 from capture.errors import Problem  # noqa: E402
 from strata_sdk.models import read_bundle  # noqa: E402
 

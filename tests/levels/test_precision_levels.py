@@ -230,7 +230,8 @@ def test_eager_is_measured_in_both(cases):
 
 def test_a_network_that_eager_cannot_run_in_the_mode_is_told_with_its_line(tmp_path):
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
-    from capture.bundle import capture
+    from specs import capture
+
     from capture.errors import Problem
 
     path = tmp_path / "fixed.py"

@@ -18,10 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 import proof_networks  # noqa: E402
+from specs import capture  # noqa: E402
 
 from capture import reference as ref  # noqa: E402
 from capture.broken import BROKEN  # noqa: E402
-from capture.bundle import capture  # noqa: E402
 from strata_sdk.errors import UnsupportedError  # noqa: E402
 from strata_sdk.models import (  # noqa: E402
     build_module,
@@ -207,7 +207,13 @@ def test_noise_that_pytorch_does_not_draw_is_found_too(captured):
 def test_a_step_that_is_random_beside_its_dropout_is_unproven_and_dropout_alone_is_not(tmp_path):
     words = {}
     for network in ("noise_in_training", "dropout_without_training"):
-        spec = {"model": f"{MODELS}:{network}", "threads": 1, "mode": "train", "light": True}
+        spec = {
+            "model": f"{MODELS}:{network}",
+            "threads": 1,
+            "mode": "train",
+            "light": True,
+            "generic_sets": 1,
+        }
         words[network] = capture(spec, tmp_path / network, lambda _text: None)["unproven"]
     line = line_of("self.fc(x + torch.randn_like(x) if")
     assert f"randn_like at proof_networks.py:{line}" in words["noise_in_training"], words

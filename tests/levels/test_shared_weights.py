@@ -20,8 +20,9 @@ from safetensors.torch import load_file, save_file
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
-from capture.bundle import capture  # noqa: E402
-from capture.case import check_spec, resolve_inputs  # noqa: E402
+from specs import capture, whole  # noqa: E402
+
+from capture.case import resolve_inputs  # noqa: E402
 from capture.network import NetworkWeights, own_ring  # noqa: E402
 from strata_sdk.models import build_model  # noqa: E402
 
@@ -113,7 +114,7 @@ def test_a_network_that_strata_ships_is_calibrated_at_its_own_shape(tmp_path):
     found = []
     for name, batch, size in (("a", 1, 64), ("b", 2, 96)):
         built = build_model("resnet18")
-        spec = check_spec({"model": "resnet18", "inputs": image(batch, size)})
+        spec = whole({"model": "resnet18", "inputs": image(batch, size)})
         inputs = resolve_inputs(spec, built)
         (tmp_path / name / "weights").mkdir(parents=True)
         info = {"model": {"kind": "shipped", "name": "resnet18"}, "network": {}}
@@ -142,7 +143,7 @@ def test_inputs_that_are_not_of_the_networks_own_form_calibrate_by_themselves(mo
     built = build_model(model)
 
     def own(**spec):
-        full = check_spec({"model": model} | spec)
+        full = whole({"model": model} | spec)
         return own_ring(full, built, resolve_inputs(full, built))
 
     assert (
@@ -221,7 +222,7 @@ def test_a_capture_that_is_killed_while_it_makes_weights_leaves_nothing_half(
         "-m",
         "capture",
         "--spec",
-        json.dumps({"model": model, "threads": 1}),
+        json.dumps(whole({"model": model})),
         "--networks",
         str(tmp_path / "networks"),
         "--out",

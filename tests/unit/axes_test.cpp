@@ -2,6 +2,7 @@
 // Values of an axis: lists, ranges, sizes of images; and the product of axes as a list of points.
 #include "plan/axes.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,15 +65,15 @@ TEST(Axes, make_a_point_of_each_combination_in_the_order_of_modes_precisions_siz
   ASSERT_EQ(specs->size(), 32U);
   const auto words = [&](std::size_t i) {
     const auto& one = (*specs)[i];
-    return one["mode"].get<std::string>() + " " + one["precision"].get<std::string>() + " " + one["size"].dump() + " " +
-           one["threads"].dump() + " " + one["batch"].dump();
+    return fmt::format("{} {} {}x{} {} {}", name_of(one.mode), name_of(one.precision), one.size->first,
+                       one.size->second, one.threads, *one.batch);
   };
-  EXPECT_EQ(words(0), "infer fp32 [64,64] 1 1");
-  EXPECT_EQ(words(1), "infer fp32 [64,64] 1 8");
-  EXPECT_EQ(words(2), "infer fp32 [64,64] 2 1");
-  EXPECT_EQ(words(4), "infer fp32 [96,128] 1 1");
-  EXPECT_EQ(words(8), "infer amp-bf16 [64,64] 1 1");
-  EXPECT_EQ(words(31), "train amp-bf16 [96,128] 2 8");
+  EXPECT_EQ(words(0), "infer fp32 64x64 1 1");
+  EXPECT_EQ(words(1), "infer fp32 64x64 1 8");
+  EXPECT_EQ(words(2), "infer fp32 64x64 2 1");
+  EXPECT_EQ(words(4), "infer fp32 96x128 1 1");
+  EXPECT_EQ(words(8), "infer amp-bf16 64x64 1 1");
+  EXPECT_EQ(words(31), "train amp-bf16 96x128 2 8");
 }
 
 TEST(Axes, of_a_size_of_images_exclude_what_says_the_form_of_inputs) {

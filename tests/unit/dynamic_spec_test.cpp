@@ -19,7 +19,7 @@ TEST(DynamicSpec, visits_both_ends_and_the_powers_of_two_between) {
 TEST(DynamicSpec, reads_a_range) {
   const auto range = parse_dynamic("batch=2..16");
   ASSERT_TRUE(range) << range.error().what;
-  EXPECT_EQ(*range, nlohmann::json::parse(R"({"low":2,"high":16,"sizes":[2,4,8,16]})"));
+  EXPECT_EQ(*range, (core::OpenBatch{.low = 2, .high = 16, .sizes = {2, 4, 8, 16}}));
 }
 
 TEST(DynamicSpec, says_what_is_wrong_with_a_range_and_how_to_write_it) {

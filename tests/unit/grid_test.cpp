@@ -9,17 +9,17 @@
 namespace strata::plan {
 namespace {
 
-using Json = nlohmann::json;
+using core::Mode;
 
-Json place(int batch, int size, const char* mode = "infer") {
-  return {{"model", "net"}, {"batch", batch}, {"size", {size, size}}, {"mode", mode}, {"threads", 2}};
+core::CaseSpec place(int batch, int size, Mode mode = Mode::infer) {
+  return {.model = "net", .mode = mode, .batch = batch, .size = std::pair(size, size), .threads = 2};
 }
 
-std::vector<Json> places() {
-  std::vector<Json> all;
+std::vector<core::CaseSpec> places() {
+  std::vector<core::CaseSpec> all;
   for (const int batch : {1, 2, 4, 8, 16, 32})
     for (const int size : {32, 64, 128})
-      for (const char* mode : {"infer", "train"}) all.push_back(place(batch, size, mode));
+      for (const auto mode : {Mode::infer, Mode::train}) all.push_back(place(batch, size, mode));
   return all;
 }
 
@@ -27,7 +27,7 @@ TEST(a_grid, has_the_ends_of_every_axis_for_corners) {
   const Grid grid(places());
   for (const int batch : {1, 32})
     for (const int size : {32, 128})
-      for (const char* mode : {"infer", "train"}) EXPECT_TRUE(grid.is_corner(place(batch, size, mode)));
+      for (const auto mode : {Mode::infer, Mode::train}) EXPECT_TRUE(grid.is_corner(place(batch, size, mode)));
   EXPECT_FALSE(grid.is_corner(place(1, 64)));
   EXPECT_FALSE(grid.is_corner(place(8, 32)));
 }
@@ -35,7 +35,7 @@ TEST(a_grid, has_the_ends_of_every_axis_for_corners) {
 TEST(a_grid, has_a_line_over_all_sizes_and_one_over_all_batches) {
   const Grid grid(places());
   EXPECT_TRUE(grid.is_on_line(place(8, 32)));
-  EXPECT_TRUE(grid.is_on_line(place(2, 64, "train")));
+  EXPECT_TRUE(grid.is_on_line(place(2, 64, Mode::train)));
   EXPECT_FALSE(grid.is_on_line(place(2, 32)));
 }
 
@@ -43,6 +43,12 @@ TEST(a_grid, of_one_axis_is_a_line) {
   const Grid grid({place(1, 32), place(2, 32), place(4, 32)});
   EXPECT_TRUE(grid.is_on_line(place(2, 32)));
   EXPECT_FALSE(grid.is_corner(place(2, 32)));
+}
+
+TEST(a_grid, names_a_point_by_its_axes) {
+  EXPECT_EQ(words(point_of(place(8, 64))), "batch 8, size 64, mode infer, precision fp32, threads 2");
+  EXPECT_EQ(words(point_of({.model = "m", .size = std::pair(64, 96)})),
+            "size 64x96, mode infer, precision fp32, threads 1");
 }
 
 core::Case of_mode(core::Mode mode) {

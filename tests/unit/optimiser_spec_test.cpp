@@ -7,36 +7,29 @@
 namespace strata::plan {
 namespace {
 
-using nlohmann::json;
 using ::testing::HasSubstr;
 
 TEST(OptimiserSpec, fills_what_is_left_out_with_the_defaults) {
-  EXPECT_EQ(*parse_optimiser("sgd"), (json{{"name", "sgd"},
-                                           {"lr", 0.01},
-                                           {"momentum", 0.9},
-                                           {"dampening", 0.0},
-                                           {"weight_decay", 0.0001},
-                                           {"nesterov", false},
-                                           {"schedule", nullptr}}));
-  EXPECT_EQ((*parse_optimiser("sgd:lr=0.5"))["lr"], 0.5);
+  EXPECT_EQ(*parse_optimiser("sgd"), core::Optimiser{});
+  EXPECT_EQ(*parse_optimiser("sgd:lr=0.5"), core::Optimiser{.lr = 0.5});
 }
 
 TEST(OptimiserSpec, reads_every_field) {
   const auto step =
       *parse_optimiser("sgd:lr=1e-3,momentum=0.8,weight_decay=0.0002,nesterov=true,dampening=0,schedule=step/30/0.1");
-  EXPECT_EQ(step["schedule"], (json{{"name", "step"}, {"every", 30}, {"gamma", 0.1}}));
-  EXPECT_EQ(step["nesterov"], true);
-  EXPECT_EQ(step["lr"], 0.001);
-  EXPECT_EQ((*parse_optimiser("sgd:schedule=cosine/100"))["schedule"], (json{{"name", "cosine"}, {"steps", 100}}));
+  EXPECT_EQ(step, (core::Optimiser{.lr = 0.001,
+                                   .weight_decay = 0.0002,
+                                   .schedule = core::Schedule{core::Schedule::Kind::step, 30, 0.1},
+                                   .rule = core::Sgd{.momentum = 0.8, .nesterov = true}}));
+  EXPECT_EQ(parse_optimiser("sgd:schedule=cosine/100")->schedule,
+            (core::Schedule{core::Schedule::Kind::cosine, 100, 1}));
 }
 
 TEST(OptimiserSpec, has_pytorchs_defaults_for_adam_and_adamw) {
-  json adam{{"name", "adam"}, {"lr", 0.001},         {"beta1", 0.9},       {"beta2", 0.999},
-            {"eps", 1e-8},    {"weight_decay", 0.0}, {"schedule", nullptr}};
-  EXPECT_EQ(*parse_optimiser("adam"), adam);
-  adam.update({{"name", "adamw"}, {"weight_decay", 0.01}, {"beta2", 0.98}});
-  EXPECT_EQ(*parse_optimiser("adamw:beta2=0.98"), adam);
-  EXPECT_EQ((*parse_optimiser("adam:schedule=cosine/10,eps=1e-6"))["eps"], 1e-6);
+  EXPECT_EQ(*parse_optimiser("adam"), (core::Optimiser{.lr = 0.001, .weight_decay = 0, .rule = core::Adam{}}));
+  EXPECT_EQ(*parse_optimiser("adamw:beta2=0.98"),
+            (core::Optimiser{.lr = 0.001, .weight_decay = 0.01, .rule = core::Adam{.beta2 = 0.98, .decoupled = true}}));
+  EXPECT_EQ(parse_optimiser("adam:schedule=cosine/10,eps=1e-6")->adam()->eps, 1e-6);
 }
 
 TEST(OptimiserSpec, says_what_is_wrong_and_what_is_allowed) {

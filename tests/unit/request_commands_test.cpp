@@ -12,7 +12,7 @@ using plan::Options;
 using plan::specs_of;
 using Json = nlohmann::json;
 
-std::string compared(const Json& spec) {
+std::string compared(const core::CaseSpec& spec) {
   return command_of(CompareRequest{.options = options_of(spec), .python = {}});
 }
 
@@ -66,8 +66,9 @@ TEST(request_commands, repeat_a_case_as_it_was_asked_for_at_some_levels_alone) {
   options.batches = {1, 8};
   options.name = "a name";
   options.tuned = options.aa = true;
-  EXPECT_EQ(command_of(of_case(options, {{"model", "m"}, {"batch", 8}}, {"eager", "static"})),
-            "./strata compare m --batch 8 --levels eager,static --eval 'my score.py:score' --preset quick --restarts 1 "
+  EXPECT_EQ(command_of(of_case(options, {.model = "m", .batch = 8}, {"eager", "static"})),
+            "./strata compare m --batch 8 --levels eager,static --threads 1 --eval 'my score.py:score' --preset quick "
+            "--restarts 1 "
             "--budget 3s --order-seed 7 --memory-limit 0.5");
 }
 
@@ -83,7 +84,7 @@ TEST(request_commands, say_what_a_run_was_asked_where_it_says_so) {
 }
 
 TEST(request_commands, export_into_a_folder_whose_name_no_shell_reads_and_keep_the_store_and_the_interpreter) {
-  const Json spec{{"model", "/my nets/net.py:build"}, {"threads", 1}};
+  const core::CaseSpec spec{.model = "/my nets/net.py:build"};
   EXPECT_EQ(export_command(spec, "net:build", "aoti", {"/a b/c.db", "/usr/bin/python3"}),
             "./strata export '/my nets/net.py:build' --level aoti -o net-build-aoti --threads 1 --python "
             "/usr/bin/python3 --store '/a b/c.db'");
@@ -92,23 +93,24 @@ TEST(request_commands, export_into_a_folder_whose_name_no_shell_reads_and_keep_t
 }
 
 TEST(request_commands, generate_the_program_of_a_level_with_the_cases_own_options) {
-  const Json spec{{"model", "mnist_convnet"}, {"batch", 8}, {"threads", 2}, {"synthetic", true}, {"seed", 3}};
+  const core::CaseSpec spec{.model = "mnist_convnet", .batch = 8, .threads = 2, .synthetic = true, .seed = 3};
   EXPECT_EQ(generate_command(spec, "mnist_convnet", {"static", "onednn", ""}, "/p"),
             "./strata generate mnist_convnet -o mnist_convnet-static --batch 8 --synthetic --seed 3 --threads 2 "
             "--python /p");
-  EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"libtorch", "libtorch", ""}),
-            "./strata generate m -o m-libtorch --target libtorch");
-  EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"static", "onednn", "--tune"}),
-            "./strata generate m -o m-static --tune");
-  const Json training{{"model", "m"}, {"mode", "train"}, {"loss", "nll"}, {"precision", "amp-bf16"}};
+  EXPECT_EQ(generate_command({.model = "m"}, "m", {"libtorch", "libtorch", ""}),
+            "./strata generate m -o m-libtorch --target libtorch --threads 1");
+  EXPECT_EQ(generate_command({.model = "m"}, "m", {"static", "onednn", "--tune"}),
+            "./strata generate m -o m-static --threads 1 --tune");
+  const core::CaseSpec training{
+      .model = "m", .mode = core::Mode::train, .precision = core::Precision::amp_bf16, .loss = "nll"};
   EXPECT_EQ(generate_command(training, "m", {"static", "onednn", ""}),
-            "./strata generate m -o m-static --precision amp-bf16 --train --loss nll");
+            "./strata generate m -o m-static --precision amp-bf16 --train --loss nll --threads 1");
 }
 
 TEST(request_commands, generate_nothing_where_generate_would_refuse) {
-  EXPECT_EQ(generate_command({{"model", "m"}, {"mode", "train"}}, "m", {"libtorch", "libtorch", ""}), "");
-  EXPECT_EQ(generate_command({{"model", "m"}, {"precision", "tf32"}}, "m", {"static", "onednn", ""}), "");
-  EXPECT_EQ(generate_command({{"model", "m"}}, "m", {"static", "", ""}), "");
+  EXPECT_EQ(generate_command({.model = "m", .mode = core::Mode::train}, "m", {"libtorch", "libtorch", ""}), "");
+  EXPECT_EQ(generate_command({.model = "m", .precision = core::Precision::tf32}, "m", {"static", "onednn", ""}), "");
+  EXPECT_EQ(generate_command({.model = "m"}, "m", {"static", "", ""}), "");
 }
 
 }  // namespace

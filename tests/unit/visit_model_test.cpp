@@ -85,8 +85,8 @@ TEST(VisitModel, of_a_captured_case_and_of_a_later_walk_has_no_capture) {
   EXPECT_EQ(model.capture_s(visit(1e11, VisitKind::later)), 0);
 }
 
-Json spec(int batch, int size, const char* mode = "infer") {
-  return {{"batch", batch}, {"size", {size, size}}, {"mode", mode}};
+core::CaseSpec spec(int batch, int size, core::Mode mode = core::Mode::infer) {
+  return {.model = "m", .mode = mode, .batch = batch, .size = std::pair(size, size)};
 }
 
 TEST(WorkModel, grows_with_batch_and_pixels_from_the_nearest_case) {
@@ -105,16 +105,16 @@ TEST(WorkModel, grows_with_batch_and_pixels_from_the_nearest_case) {
 TEST(WorkModel, takes_the_own_mode_if_it_has_it) {
   WorkModel model;
   model.add(work_at(spec(8, 64)), {.flops = 1e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64, "train")))->flops, 1e9);
-  model.add(work_at(spec(1, 32, "train")), {.flops = 2e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64, "train")))->flops, 64e9);
+  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64, core::Mode::train)))->flops, 1e9);
+  model.add(work_at(spec(1, 32, core::Mode::train)), {.flops = 2e9});
+  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64, core::Mode::train)))->flops, 64e9);
 }
 
 TEST(WorkModel, what_a_plan_leaves_open_is_the_same_everywhere) {
   WorkModel model;
   model.add(work_at(spec(2, 32)), {.flops = 1e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(Json{{"batch", 4}, {"size", nullptr}}))->flops, 2e9);
-  EXPECT_DOUBLE_EQ(model.expected(work_at(Json{{"batch", nullptr}}))->flops, 1e9);
+  EXPECT_DOUBLE_EQ(model.expected(work_at(core::CaseSpec{.batch = 4}))->flops, 2e9);
+  EXPECT_DOUBLE_EQ(model.expected(work_at(core::CaseSpec{}))->flops, 1e9);
 }
 
 TEST(WorkModel, reads_a_captured_case) {
