@@ -11,6 +11,8 @@
 #include "common/monotonic.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
+#include "run/criteria.hpp"
+#include "run/interleaver.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::measure {
@@ -36,6 +38,10 @@ struct Point {
 struct Served {
   Participant* participant;
   std::vector<Point> points;
+
+  bool serves() const {
+    return std::any_of(points.begin(), points.end(), [](const Point& point) { return point.state == State::measured; });
+  }
 };
 
 struct Memory {
@@ -271,6 +277,23 @@ void Serving::in_processes(Served& served, int repetition) {
   }
 }
 
+// A repetition is a restart with one turn of each level, alone on its cores.
+class ServingTurn : public run::Executor {
+ public:
+  ServingTurn(Serving& serving, Served& served) : serving_(serving), served_(served) {}
+  std::string name() const override { return served_.participant->name(); }
+  bool active() const override { return served_.serves(); }
+  Result<run::Came> measure(const run::Turn& turn) override {
+    serving_.in_threads(served_, turn.restart);
+    serving_.in_processes(served_, turn.restart);
+    return run::Came::block;
+  }
+
+ private:
+  Serving& serving_;
+  Served& served_;
+};
+
 Json record(const Served& served, const ServePlan& plan, bool& failed) {
   Json points = Json::array();
   for (const auto& point : served.points) {
@@ -292,8 +315,8 @@ Json record(const Served& served, const ServePlan& plan, bool& failed) {
 
 }  // namespace
 
-bool serve_clients(std::vector<Participant>& participants, const proof::Reference& reference, const ServePlan& plan,
-                   const Progress& progress) {
+Result<bool> serve_clients(std::vector<Participant>& participants, const proof::Reference& reference,
+                           const ServePlan& plan, const Progress& progress) {
   std::vector<Served> all;
   for (auto& participant : participants) {
     if (!participant.active || participant.row.blocks.empty() || participant.job.level.harness) continue;
@@ -314,14 +337,14 @@ bool serve_clients(std::vector<Participant>& participants, const proof::Referenc
     all.push_back(std::move(result));
   }
   Serving serving(reference, plan, progress);
-  stats::Random random(plan.seed);
-  for (int repetition = 0; repetition < plan.repetitions && !interrupted(); ++repetition) {
-    random.shuffle(all);
-    for (auto& element : all) {
-      serving.in_threads(element, repetition);
-      serving.in_processes(element, repetition);
-    }
-  }
+  std::vector<ServingTurn> turns;
+  turns.reserve(all.size());
+  std::vector<std::vector<run::Executor*>> groups;
+  for (auto& element : all) groups.push_back({&turns.emplace_back(serving, element)});
+  run::StopByTime one_round(0, 1);
+  run::Sink nobody;
+  STRATA_TRY(run::Interleaver({.seed = plan.seed, .restarts = plan.repetitions}, one_round, nullptr, nobody)
+                 .run(std::move(groups)));
   bool failed = false;
   for (auto& element : all) {
     element.participant->row.info["clients"] = record(element, plan, failed);

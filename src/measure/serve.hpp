@@ -17,8 +17,8 @@ struct ServePlan {
 };
 
 // Fills `clients` in the info of every row that is still active and no harness. What goes wrong is said there and
-// costs the row nothing else; true: some result was wrong, or a worker failed.
-bool serve_clients(std::vector<Participant>& participants, const proof::Reference& reference, const ServePlan& plan,
-                   const Progress& progress);
+// costs the row nothing else; true: some result was wrong, or a worker failed. Levels take turns by the interleaver.
+Result<bool> serve_clients(std::vector<Participant>& participants, const proof::Reference& reference,
+                           const ServePlan& plan, const Progress& progress);
 
 }  // namespace strata::measure

@@ -34,13 +34,14 @@ class Executor {
   virtual std::string name() const = 0;
   virtual bool active() const = 0;  // false: it takes no further turns, in no restart
 
-  virtual Result<void> start(int restart) = 0;  // afterwards it is warm
   virtual Result<Came> measure(const Turn& turn) = 0;
+  // Nothing to do for one that has no process between its turns, or rests by itself.
+  virtual Result<void> start(int /*restart*/) { return {}; }  // afterwards it is warm
+  virtual void pause() {}
+  virtual void resume() {}
+  virtual void stop() {}  // also of one that failed, as soon as it did
   // After its last turn of a restart, the others still paused: what remains to be looked at.
   virtual Result<void> finish(int /*restart*/, stats::Random& /*random*/) { return {}; }
-  virtual void pause() = 0;
-  virtual void resume() = 0;
-  virtual void stop() = 0;  // also of one that failed, as soon as it did
 };
 
 // A turn that was taken.

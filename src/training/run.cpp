@@ -18,7 +18,8 @@
 #include "measure/warnings.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
-#include "stats/schedule.hpp"
+#include "run/criteria.hpp"
+#include "run/interleaver.hpp"
 #include "training/checkpoint.hpp"
 #include "training/judged_turns.hpp"
 
@@ -70,7 +71,8 @@ class CaseTraining {
   Result<void> check_clocks(std::vector<Seat>& seats, int repeat);
   std::vector<Seat> take_seats(int repeat, const std::vector<std::size_t>& group);
   Result<void> run_epoch(std::vector<Seat>& seats, int repeat, int epoch);
-  void run_interleaved(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random);
+  class EpochTurns;
+  Result<void> run_interleaved(std::vector<Seat>& seats, const fs::path& order, int repeat, int epoch);
   void turn(Seat& seat, const fs::path& order, int epoch);
   std::int64_t next_look(std::int64_t step) const;
   void look_at_layers(Seat& seat, const fs::path& order, std::int64_t step);
@@ -331,21 +333,41 @@ void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
   if (!seat.out) seat.learner.rest();
 }
 
-void CaseTraining::run_interleaved(std::vector<Seat>& seats, const fs::path& order, int epoch, stats::Random& random) {
-  std::vector<std::size_t> turns(seats.size());
-  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = i;
-  for (bool any = true; any && !interrupted();) {
-    any = false;
-    random.shuffle(turns);
-    for (const auto i : turns) {
-      auto& seat = seats[i];
-      if (seat.out || epoch < seat.first_epoch || interrupted()) continue;
-      if (seat.learner.diverged() || seat.learner.next_step() >= steps_) continue;
-      turn(seat, order, epoch);
-      any = true;
-      tell_progress(seats, seat.learner.repeat(), epoch);
-    }
+// A level in an epoch: a turn is some of its steps, after which it rests by itself.
+class CaseTraining::EpochTurns : public run::Executor {
+ public:
+  EpochTurns(CaseTraining& training, std::vector<Seat>& seats, Seat& seat, const fs::path& order, int epoch)
+      : training_(training), seats_(seats), seat_(seat), order_(order), epoch_(epoch) {}
+  std::string name() const override { return seat_.learner.participant().name(); }
+  bool active() const override {
+    return !seat_.out && epoch_ >= seat_.first_epoch && !seat_.learner.diverged() &&
+           seat_.learner.next_step() < training_.steps_;
   }
+  Result<run::Came> measure(const run::Turn& /*turn*/) override {
+    training_.turn(seat_, order_, epoch_);
+    training_.tell_progress(seats_, seat_.learner.repeat(), epoch_);
+    return run::Came::block;
+  }
+
+ private:
+  CaseTraining& training_;
+  std::vector<Seat>& seats_;
+  Seat& seat_;
+  const fs::path& order_;
+  int epoch_;
+};
+
+// Until every level has done the steps of the epoch.
+Result<void> CaseTraining::run_interleaved(std::vector<Seat>& seats, const fs::path& order, int repeat, int epoch) {
+  std::vector<EpochTurns> turns;
+  turns.reserve(seats.size());
+  std::vector<run::Executor*> all;
+  for (auto& seat : seats) all.push_back(&turns.emplace_back(*this, seats, seat, order, epoch));
+  run::StopByTime never(std::numeric_limits<double>::infinity(), 0);
+  run::Sink nobody;
+  const auto seed = point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat);
+  STRATA_TRY(run::Interleaver({.seed = seed}, never, nullptr, nobody).run({all}));
+  return {};
 }
 
 Result<fs::path> CaseTraining::new_order(int repeat, int epoch) const {
@@ -360,8 +382,7 @@ Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int e
   if (std::all_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.out || epoch < seat.first_epoch; }))
     return {};
   const auto order = STRATA_TRY(new_order(repeat, epoch));
-  stats::Random random(point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat));
-  run_interleaved(seats, order, epoch, random);
+  STRATA_TRY(run_interleaved(seats, order, repeat, epoch));
   for (auto& seat : seats) {
     if (seat.out || epoch < seat.first_epoch || interrupted()) continue;
     STRATA_TRY(end_epoch(seat, repeat, epoch));

@@ -26,7 +26,7 @@ Result<void> Serve::run(CaseRun& point) const {
                        .seconds = point.setting.effort.serve_s,
                        .threads = point.threads(),
                        .seed = point.setting.order_seed};
-  point.failed = serve_clients(point.participants, point.references.outputs(), plan, point.progress);
+  point.failed = STRATA_TRY(serve_clients(point.participants, point.references.outputs(), plan, point.progress));
   for (auto& participant : point.participants) STRATA_TRY(point.sink.row(participant.row));
   return {};
 }
