@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,12 +11,8 @@
 #include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "common/places.hpp"
-#include "level/own_environment.hpp"
-#include "plan/availability.hpp"
-#include "plan/environment.hpp"
-#include "plan/jobs.hpp"
+#include "engine/level_checks.hpp"
 #include "probe/checks.hpp"
-#include "probe/gpu.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::cli {
@@ -26,73 +21,6 @@ namespace {
 using probe::Check;
 using probe::Checks;
 using probe::Standing;
-
-// strata's own environment is read from its files; another interpreter may keep its packages anywhere and is asked.
-plan::Interpreter interpreter_of(const std::string& python, const Installation& place,
-                                 const std::vector<level::Level>& levels) {
-  plan::Interpreter result{.python = python, .own = python == place.tools_python};
-  if (result.own) {
-    const auto site = probe::site_packages(python);
-    if (site.empty()) result.why_not = "strata's own environment is not set up";
-    result.has = [site](const std::string& module) {
-      return !site.empty() && (there_is(site / module) || there_is(site / (module + ".py")));
-    };
-    const auto packages = probe::installed_packages(site);
-    if (const auto torch = packages.find("torch"); torch != packages.end()) result.torch = torch->second;
-    return result;
-  }
-  std::vector<std::string> modules;
-  for (const auto& level : levels) modules.insert(modules.end(), level.needs.begin(), level.needs.end());
-  const auto answer = plan::ask_environment(python, place, modules);
-  if (!answer) {
-    result.why_not = answer.error().what;
-    return result;
-  }
-  result.torch = answer->torch_version;
-  result.has = [missing = answer->missing](const std::string& module) {
-    return std::find(missing.begin(), missing.end(), module) == missing.end();
-  };
-  return result;
-}
-
-Check level_check(const level::Level& level, const plan::Interpreter& measured, const plan::Interpreter& tools,
-                  const Installation& place, bool gpu) {
-  Check check{.group = "levels", .name = level.id, .standing = Standing::ok};
-  const auto unavailable = [&](const std::string& reason, const std::string& remedy) {
-    check.standing = Standing::missing;
-    check.reason = reason;
-    check.remedy = remedy;
-    return check;
-  };
-  if (const auto why = plan::why_unavailable(level, measured, tools, place)) return unavailable(why->what, why->hint);
-  for (const auto& device : level.devices) {
-    if (device != "cuda" || gpu) check.found += (check.found.empty() ? "" : ", ") + device;
-  }
-  if (check.found.empty())
-    return unavailable("it runs only on a GPU, and there is none",
-                       "run it where there is an NVIDIA GPU with its driver; comparisons on a CPU leave it out");
-  if (level::has_own_environment(level))
-    check.found += fmt::format(", in {}", level::own_environment(level, plan::places_of(place)).string());
-  return check;
-}
-
-Checks level_checks(const Installation& place) {
-  const auto discovered = level::discover(level::search_path(place.root));
-  const auto tools = interpreter_of(place.tools_python, place, discovered.levels);
-  const auto environment =
-      place.python == place.tools_python ? tools : interpreter_of(place.python, place, discovered.levels);
-  const bool gpu = probe::gpus().available;
-  Checks checks;
-  for (const auto& level : discovered.levels) checks.push_back(level_check(level, environment, tools, place, gpu));
-  for (const auto& problem : discovered.problems) {
-    checks.push_back({.group = "levels",
-                      .name = problem.where.filename().string(),
-                      .standing = Standing::missing,
-                      .reason = problem.error.what,
-                      .remedy = problem.error.hint});
-  }
-  return checks;
-}
 
 void print_text(const Checks& checks) {
   std::size_t width = 0;
@@ -126,7 +54,7 @@ int doctor(const std::string& format_name) {
   if (!format) return print_error(format.error());
   const auto place = installation();
   Checks checks = probe::machine_checks(std::chrono::milliseconds(500));
-  for (auto& more : {probe::software_checks(place), level_checks(place), probe::set_up_checks(place)})
+  for (auto& more : {probe::software_checks(place), engine::level_checks(place), probe::set_up_checks(place)})
     checks.insert(checks.end(), more.begin(), more.end());
   if (*format == report::Format::text) {
     print_text(checks);

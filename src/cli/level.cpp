@@ -5,24 +5,19 @@
 #include <fmt/ranges.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "common/duration.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
-#include "common/nearest.hpp"
-#include "common/outside.hpp"
 #include "common/places.hpp"
 #include "common/scratch_folder.hpp"
-#include "core/bundle_info.hpp"
+#include "engine/level_subject.hpp"
 #include "level/conformance.hpp"
 #include "level/level.hpp"
 #include "level/own_environment.hpp"
 #include "level/skeleton.hpp"
-#include "level/tiny_bundle.hpp"
 #include "plan/install.hpp"
 #include "plan/jobs.hpp"
 
@@ -30,92 +25,10 @@ namespace strata::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
-struct CheckOptions {
-  std::string path, bundle;
-  std::vector<std::string> arguments;
-  std::string timeout = "60s";
+struct CheckOptions : engine::LevelToCheck {
+  std::string longest = "60s";
 };
-
-// A folder with level.json, or the id of a level that is found; nullopt: `path` is a program. Error: it is nothing.
-Result<std::optional<level::Level>> find_level(const std::string& path, const Installation& place) {
-  std::error_code error;
-  if (fs::is_regular_file(path, error) && fs::path(path).filename() != "level.json")
-    return std::optional<level::Level>();
-  if (fs::exists(path, error)) {
-    auto level = level::read(fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path());
-    if (!level) return tl::unexpected<Error>(level.error());
-    return std::optional<level::Level>(std::move(*level));
-  }
-  const auto discovered = level::discover(level::search_path(place.root));
-  std::vector<std::string> ids;
-  for (const auto& level : discovered.levels) {
-    if (level.id == path) return std::optional<level::Level>(level);
-    ids.push_back(level.id);
-  }
-  for (const auto& problem : discovered.problems)
-    if (problem.where.parent_path().filename() == path) return tl::unexpected<Error>(problem.error);
-  const auto meant = nearest(path, ids);
-  return fail(fmt::format("{} is neither a folder with level.json, nor a program, nor a level; levels are: {}", path,
-                          fmt::join(ids, ", ")),
-              meant ? fmt::format("did you mean {}?", *meant) : "", Exit::usage);
-}
-
-// The parts of bundle.json that the checks rely on.
-Result<void> check_bundle(const fs::path& folder) {
-  const auto question = core::case_in(folder);
-  const auto bundle = core::read_bundle_info(folder, true).value_or(Json());
-  if (question && question->mode != core::Mode::infer)
-    return fail(fmt::format("{} is a bundle of mode {}, and the checks are of inference", folder.string(),
-                            name_of(question->mode)),
-                "capture the network with mode infer; `strata compare --mode train` proves how a level trains",
-                Exit::usage);
-  const bool good = question && bundle.contains("parameters") && outside::integer_or(bundle, "ring") >= 2;
-  return good ? Result<void>()
-              : fail(fmt::format("{} holds no bundle.json with case, outputs, parameters and a ring of 2 or more",
-                                 folder.string()),
-                     "leave --bundle out for a network of the suite's own, or name a folder below `bundles` of the "
-                     "cache, where ./strata compare stores what it captured (docs/bundle.md describes it)",
-                     Exit::usage);
-}
-
-Result<level::Subject> make_subject(const CheckOptions& options, const Installation& place, const fs::path& scratch) {
-  auto level = find_level(options.path, place);
-  if (!level) return tl::unexpected<Error>(level.error());
-  level::Subject subject;
-  subject.scratch = scratch;
-  subject.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds_of(options.timeout) * 1000));
-  subject.bundle = options.bundle.empty() ? scratch / "bundle" : fs::absolute(options.bundle);
-  if (options.bundle.empty()) {
-    const fs::path module = place.root / "examples" / "tiny_mlp.py";
-    if (auto written =
-            level::write_tiny_bundle(subject.bundle, fs::exists(module) ? module.string() + ":build" : "tiny_mlp");
-        !written)
-      return tl::unexpected<Error>(written.error());
-  }
-  if (auto good = check_bundle(subject.bundle); !good) return tl::unexpected<Error>(good.error());
-  const level::Places places = {.python = place.python,
-                                .tools_python = place.tools_python,
-                                .build = place.level_build.string(),
-                                .root = place.root.string()};
-  level::Level bare;  // a program without level.json
-  bare.folder = fs::absolute(fs::path(options.path)).parent_path();
-  const level::Level& known = *level ? **level : bare;
-  plan::install_environments({known}, {known.id}, place);
-  if (const auto why = level::own_environment_missing(known, places)) return tl::unexpected(*why);
-  subject.launch.argv = *level ? level::expand(known.start, known, places)
-                               : std::vector<std::string>{fs::absolute(options.path).string()};
-  subject.launch.argv.insert(subject.launch.argv.end(), options.arguments.begin(), options.arguments.end());
-  subject.launch.env = level::environment(known, places, 1, scratch / "cache");
-  subject.launch.env["STRATA_OVERLAY"] = place.overlay;
-  subject.launch.env["STRATA_ROOT"] = place.root.string();
-  subject.launch.env["TMPDIR"] = scratch.string();
-  subject.launch.log_path = (scratch / "log").string();
-  subject.prepare = level::expand(known.prepare, known, places);
-  subject.level = *level;
-  return subject;
-}
 
 void print_check(const level::Check& check) {
   const char* mark = check.verdict == level::Verdict::pass   ? "pass"
@@ -125,11 +38,12 @@ void print_check(const level::Check& check) {
   std::fflush(stdout);
 }
 
-int run_check(const CheckOptions& options) {
+int run_check(CheckOptions options) {
+  options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds_of(options.longest) * 1000));
   const ScratchFolder scratch("check");
   if (scratch.path().empty())
     return print_error({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
-  const auto subject = make_subject(options, installation(), scratch.path());
+  const auto subject = engine::subject_of(options, installation(), scratch.path());
   if (!subject) return print_error(subject.error());
   answer(fmt::format("checking {}\n", fmt::join(subject->launch.argv, " ")));
   const auto checks = level::check_conformance(*subject, print_check);
@@ -222,7 +136,7 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
   check->add_option("--bundle", options->bundle, "check with this bundle (default: a tiny network of the suite's own)")
       ->type_name("PATH");
   duration(check
-               ->add_option("--timeout", options->timeout,
+               ->add_option("--timeout", options->longest,
                             "longest time that one request may take (load: ten times as long)")
                ->capture_default_str());
   check->footer(

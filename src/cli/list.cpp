@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 
@@ -15,21 +14,14 @@
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
-#include "common/outside.hpp"
 #include "common/places.hpp"
-#include "common/python.hpp"
+#include "engine/installed.hpp"
 #include "engine/queries.hpp"
-#include "level/own_environment.hpp"
-#include "plan/availability.hpp"
-#include "plan/environment.hpp"
-#include "plan/jobs.hpp"
-#include "plan/supported.hpp"
 #include "report/format.hpp"
 #include "report/render/text_table.hpp"
 #include "report/table.hpp"
 #include "requests/members.hpp"
 #include "store/store.hpp"
-#include "worker/worker.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
@@ -74,21 +66,12 @@ int print(const report::Cells& columns, const Rows& rows, const std::string& for
   return 0;
 }
 
-// Whether its files are there; its interpreter is not asked, which takes time.
-std::string state_of(const level::Level& level, const Installation& place) {
-  const auto missing = plan::missing_files(level, place);
-  if (!missing) return "ready";
-  if (missing->lack == plan::Lack::left_out) return "left out: strata doctor says why";
-  if (missing->lack == plan::Lack::program) return "built on first use";
-  return fmt::format("environment not installed: ./strata level install {}", level.id);
-}
-
 int levels(const ListArguments& a) {
   const auto place = installation();
   const auto discovered = level::discover(level::search_path(place.root));
   Rows rows;
   for (const auto& level : discovered.levels) {
-    const auto state = state_of(level, place);
+    const auto state = engine::state_of(level, place);
     rows.push_back({level.id, level.rank, level.language, level.devices, level.modes,
                     level.harness ? "harness"
                     : level.peer  ? "peer"
@@ -104,106 +87,49 @@ int levels(const ListArguments& a) {
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what_it_is"}, rows, a.format);
 }
 
-// Name, kind and what it is: the shipped models, from models/*/model.json; torchvision's names only where torchvision
-// is.
-Rows known_models(const Installation& place) {
-  Rows rows;
-  std::error_code ec;
-  std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(place.root / "models", ec))
-    if (there_is(entry.path() / "model.json")) folders.push_back(entry.path());
-  std::sort(folders.begin(), folders.end());
-  std::vector<std::string> shipped;
-  for (const auto& folder : folders) {
-    const auto model = outside::read_file(folder / "model.json");
-    if (!model) continue;
-    outside::Fields about(*model, (folder / "model.json").string());
-    for (const auto& name : about.texts("names", {folder.filename().string()})) {
-      shipped.push_back(name);
-      rows.push_back({name, "shipped", outside::text_or(*model, "title", outside::text_or(*model, "about"))});
-    }
-  }
-  worker::Launch launch;
-  launch.argv = python_command(place.python, place.root,
-                               {"-c", "import torchvision.models as m\nfor n in m.list_models(module=m): print(n)"});
-  launch.env = python_variables({});
-  if (const auto ran = worker::run_to_end(launch, std::chrono::seconds(60)); ran && ran->exit_code == 0) {
-    std::istringstream names(ran->stdout_text);
-    for (std::string name; std::getline(names, name);)
-      if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) rows.push_back({name, "torchvision", ""});
-  } else {
-    tell(fmt::format("note: torchvision's models are listed once the environment is set up (./strata compare)\n"));
-  }
-  return rows;
+void tell_of_torchvision(bool known) {
+  if (!known) tell("note: torchvision's models are listed once the environment is set up (./strata compare)\n");
 }
 
 // What one level can run, by mode, and why not; a summary on standard error.
 int models_of_level(const ListArguments& a, const Installation& place) {
-  const auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), {a.level});
-  if (!chosen) {
-    auto error = chosen.error();
-    if (const std::string other = "--levels:"; error.what.starts_with(other))
-      error.what.replace(0, other.size(), "--level:");
-    return print_error(error);
-  }
-  if (chosen->size() != 1) return print_error({fmt::format("--level {}: name one level", a.level), "", Exit::usage});
-  const auto& level = chosen->front();
-  const auto recorded = plan::recorded_operations(place.root);
-  if (!recorded) return print_error(recorded.error());
+  const auto all = engine::models_of_level(a.level, place);
+  if (!all) return print_error(all.error());
+  tell_of_torchvision(all->torchvision);
   static const std::map<plan::Support, std::string> words{
       {plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
   Rows rows;
-  std::map<std::string, int> runs;
-  for (const auto& model : known_models(place)) {
-    Row row{model[0], model[1]};
-    std::vector<std::string> reasons;
-    for (const char* mode : {"infer", "train"}) {
-      const auto verdict = plan::supports(level, cell_of(model[0]), mode, *recorded);
-      row.push_back(words.at(verdict.support));
-      runs[mode] += verdict.support == plan::Support::yes;
-      const bool listed = std::find(reasons.begin(), reasons.end(), verdict.why) != reasons.end();
-      if (!verdict.why.empty() && !listed) reasons.push_back(verdict.why);
-    }
-    row.push_back(fmt::format("{}", fmt::join(reasons, "; ")));
-    rows.push_back(std::move(row));
+  int infer = 0, train = 0;
+  for (const auto& one : all->models) {
+    infer += one.infer.support == plan::Support::yes;
+    train += one.train.support == plan::Support::yes;
+    auto reasons = one.infer.why;
+    if (!one.train.why.empty() && one.train.why != one.infer.why)
+      reasons += (reasons.empty() ? "" : "; ") + one.train.why;
+    rows.push_back({one.model.name, one.model.kind, words.at(one.infer.support), words.at(one.train.support), reasons});
   }
   const int code = print({"model", "kind", "infer", "train", "why_not"}, rows, a.format);
-  tell(fmt::format(
-      "{} runs {} of {} models in infer, {} in train{}\n", level.name(), runs["infer"], rows.size(), runs["train"],
-      level.operations.empty() ? ""
-                               : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
-                                             recorded->torch, recorded->torchvision)));
+  tell(fmt::format("{} runs {} of {} models in infer, {} in train{}\n", all->level.name(), infer, rows.size(), train,
+                   all->torch.empty() ? ""
+                                      : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
+                                                    all->torch, all->torchvision_version)));
   return code;
 }
 
 int models(const ListArguments& a) {
   const auto place = installation();
   if (!a.level.empty()) return models_of_level(a, place);
-  return print({"model", "kind", "what_it_is"}, known_models(place), a.format);
+  const auto known = engine::known_models(place);
+  tell_of_torchvision(known.torchvision);
+  Rows rows;
+  for (const auto& model : known.models) rows.push_back({model.name, model.kind, model.about});
+  return print({"model", "kind", "what_it_is"}, rows, a.format);
 }
 
 int environments(const ListArguments& a) {
-  const auto place = installation();
-  const auto places = plan::places_of(place);
-  Rows rows, missing;
-  std::vector<std::pair<std::string, std::string>> interpreters{
-      {"default", (place.root / ".venv/bin/python").string()}};
-  if (place.python != interpreters.front().second) interpreters.emplace_back("named", place.python);
-  for (const auto& level : level::discover(level::search_path(place.root)).levels) {
-    if (!level::has_own_environment(level)) continue;
-    const auto python = (level::own_environment(level, places) / "bin" / "python").string();
-    if (const auto why = level::own_environment_missing(level, places))
-      missing.push_back({level.id, python, "-", "-", fmt::format("{}; {}", why->what, why->hint)});
-    else
-      interpreters.emplace_back(level.id, python);
-  }
-  for (const auto& [name, python] : interpreters) {
-    const auto environment = plan::ask_environment(python, place, {});
-    rows.push_back({name, python, environment ? environment->python_version : "-",
-                    environment ? (environment->torch_version.empty() ? "none" : environment->torch_version) : "-",
-                    environment ? "" : environment.error().what});
-  }
-  rows.insert(rows.end(), missing.begin(), missing.end());
+  Rows rows;
+  for (const auto& one : engine::known_environments(installation()))
+    rows.push_back({one.name, one.interpreter, one.python, one.torch, one.problem});
   return print({"environment", "interpreter", "python", "torch", "problem"}, rows, a.format);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata resume RUN`: goes on with a run that was cut off.
+#include "engine/resume.hpp"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +15,6 @@
 #include "report/access.hpp"
 #include "report/suite.hpp"
 #include "requests/codec.hpp"
-#include "store/run_state.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
@@ -25,37 +26,6 @@ struct ResumeArguments {
   std::vector<std::string> environments;
 };
 
-// The run, if it can go on.
-Result<store::Run> find(const ResumeArguments& a, const fs::path& path) {
-  const auto store = store::Store::open_existing(path);
-  if (!store) return tl::unexpected(store.error());
-  auto run = store->load_run(a.run);
-  if (!run) return run;
-  if (store::state_of(*run) == store::RunState::running)
-    return fail(fmt::format("run {} is being measured by another process", run->run_id),
-                "let it end; `./strata list runs` shows it", Exit::usage);
-  if (run->imported)
-    return fail(fmt::format("run {} came from another store, and what it says is not executed here", run->run_id),
-                "continue it where it was measured, or run its command, if you trust it: " + run->command, Exit::usage);
-  if (!report::at(run->settings, "request").is_object())
-    return fail(fmt::format("run {} does not say what it was asked", run->run_id), "ask again: " + run->command,
-                Exit::usage);
-  return run;
-}
-
-// Set-up has to know the interpreters before this program starts.
-Result<void> check_interpreters(const std::string& run_id, const requests::CompareRequest& began,
-                                const ResumeArguments& a, const std::vector<plan::NamedPython>& now) {
-  const auto& before = began.options.environments;
-  if (before != now)
-    return fail(before.empty() ? fmt::format("run {} began without --env", run_id)
-                               : fmt::format("run {} began with{}", run_id, plan::environment_words(before)),
-                before.empty() ? "leave --env out" : "add" + plan::environment_words(before), Exit::usage);
-  if (began.python == a.python) return {};
-  return fail(fmt::format("run {} began with {}", run_id, began.python.empty() ? "strata's own Python" : began.python),
-              began.python.empty() ? "leave --python out" : "add --python " + began.python, Exit::usage);
-}
-
 // Asks again what the run was asked; what is stored of it is not measured again.
 Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<plan::NamedPython>& environments,
                   const fs::path& store, const fs::path& output) {
@@ -63,7 +33,7 @@ Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<pl
   if (!request)
     return fail(fmt::format("this strata refuses the request of run {}: {}", run.run_id, request.error().what),
                 "ask again: " + run.command, Exit::usage);
-  STRATA_TRY(check_interpreters(run.run_id, requests::common_of(*request), a, environments));
+  STRATA_TRY(engine::check_interpreters(run.run_id, requests::common_of(*request), a.python, environments));
   RunArguments arguments;
   take_kept(arguments, run.settings);
   arguments.store = store.string();
@@ -75,7 +45,7 @@ Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<pl
 
 int resume(const ResumeArguments& a) {
   const auto path = fs::absolute(store::Store::path_of(a.store));
-  auto run = find(a, path);
+  auto run = engine::resumable_run(path, a.run);
   if (!run) return print_error(run.error());
   const auto folder = report::text(run->settings, "folder");
   std::error_code ec;

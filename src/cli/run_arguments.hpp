@@ -7,16 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/shard.hpp"
+#include "engine/send_shards.hpp"
 
 namespace strata::cli {
 
-// What a run is split into, and who does the parts (engine/shard.hpp, cli/on_slurm.hpp).
-struct ClusterArguments : engine::ShardChoice {
-  std::string on, partition, constraint, folder;
-  int nodes = 0;                    // 0: not said
-  std::vector<std::string> sbatch;  // options of its own
-
+// What a run is split into, and who does the parts.
+struct ClusterArguments : engine::ShardChoice, engine::ClusterTarget {
   bool splits() const { return !shard.empty() || !on.empty(); }
 };
 

@@ -2,19 +2,16 @@
 // `strata runs list|delete|export|import|merge|refresh`: whole runs, in one store and between stores.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
-#include "analysis/store_metrics.hpp"
 #include "cli/console.hpp"
 #include "cli/join_stores.hpp"
 #include "cli/list_runs.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
-#include "common/interrupt.hpp"
+#include "engine/manage_runs.hpp"
 #include "report/format.hpp"
-#include "store/run_state.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
@@ -30,151 +27,46 @@ fs::path store_of(const RunsArguments& a) {
   return store::Store::path_of(a.store);
 }
 
-// A store that is there, to be changed.
-Result<store::Store> open_to_change(const fs::path& path) {
-  STRATA_TRY(store::Store::open_existing(path));
-  return store::Store::open(path);
-}
-
 std::string runs_in_words(std::size_t count) {
   return fmt::format("{} run{}", count, count == 1 ? "" : "s");
 }
 
-// The store's file and its log.
-std::uintmax_t bytes_of(const fs::path& store) {
-  std::uintmax_t bytes = 0;
-  for (const char* end : {"", "-wal"}) {
-    std::error_code ec;
-    const auto size = fs::file_size(store.string() + end, ec);
-    if (!ec) bytes += size;
-  }
-  return bytes;
-}
-
-// What lies beside the store for one run: workers' logs, and the page that compare wrote.
-std::uintmax_t remove_files_of(const fs::path& store, const std::string& run_id) {
-  std::uintmax_t bytes = 0;
-  std::error_code ec;
-  const auto logs = store.parent_path() / "logs" / run_id, page = store.parent_path() / "reports" / (run_id + ".html");
-  for (const auto& entry : fs::recursive_directory_iterator(logs, ec))
-    if (entry.is_regular_file(ec) && !entry.is_symlink(ec)) bytes += entry.file_size(ec);
-  fs::remove_all(logs, ec);
-  if (const auto size = fs::file_size(page, ec); !ec) bytes += size;
-  fs::remove(page, ec);
-  return bytes;
-}
-
-// Ids in the order in which they were named, each once.
-Result<std::vector<std::string>> ids_of(const store::Store& store, const std::vector<std::string>& runs) {
-  std::vector<std::string> ids;
-  for (const auto& which : runs) {
-    const auto id = STRATA_TRY(store.find_run(which));
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-  }
-  return ids;
-}
-
 int delete_runs(const RunsArguments& a) {
-  const auto path = store_of(a);
-  auto store = open_to_change(path);
-  if (!store) return print_error(store.error());
-  const auto ids = ids_of(*store, a.runs);  // all of them, before any of them goes
-  if (!ids) return print_error(ids.error());
-  const auto before = bytes_of(path);
-  std::uintmax_t beside = 0;
-  for (const auto& id : *ids) {
-    if (auto gone = store->delete_run(id); !gone) return print_error(gone.error());
-    beside += remove_files_of(path, id);
-    answer(fmt::format("deleted {}\n", id));
-  }
-  if (auto given_back = store->give_back_space(); !given_back) return print_error(given_back.error());
-  const auto after = bytes_of(path);
+  const auto freed =
+      engine::delete_runs(store_of(a), a.runs, [](const std::string& id) { answer(fmt::format("deleted {}\n", id)); });
+  if (!freed) return print_error(freed.error());
   answer(fmt::format("freed {} of the store, and {} of logs and reports beside it\n",
-                     report::size(static_cast<double>(before > after ? before - after : 0)),
-                     report::size(static_cast<double>(beside))));
+                     report::size(static_cast<double>(freed->store)),
+                     report::size(static_cast<double>(freed->beside))));
   return 0;
 }
 
-// Every run of `from`, the oldest first, so that equal times keep their order.
-Result<void> copy_all(const store::Store& from, store::Store& into, std::size_t& copied, std::size_t& known) {
-  auto runs = STRATA_TRY(from.list_runs(0));
-  std::reverse(runs.begin(), runs.end());
-  for (const auto& run : runs) {
-    if (interrupted()) return fail("interrupted: what was copied stays", "run the command again for the rest");
-    const auto done = STRATA_TRY(into.copy_run(from, run.run_id));
-    ++(done ? copied : known);
-  }
-  return {};
-}
-
-Result<void> write_store_of(const store::Store& from, const std::string& run_id, const fs::path& path) {
-  auto into = STRATA_TRY(store::Store::open(path));
-  STRATA_TRY(into.copy_run(from, run_id));
-  return into.give_back_space();
-}
-
 int export_run(const RunsArguments& a) {
-  const auto from = store::Store::open_existing(store_of(a));
-  if (!from) return print_error(from.error());
-  const auto id = from->find_run(a.run);
-  if (!id) return print_error(id.error());
-  std::error_code ec;
-  if (fs::exists(a.file, ec))
-    return print_error({fmt::format("{}: there is such a file", a.file),
-                        "name a new one; `./strata runs merge` adds to a store", Exit::usage});
-  if (auto written = write_store_of(*from, *id, a.file); !written) {
-    for (const char* end : {"", "-wal", "-shm"}) fs::remove(a.file + end, ec);  // half of it is nothing
+  if (const auto written = engine::export_run(store_of(a), a.run, a.file); !written)
     return print_error(written.error());
-  }
   answer(fmt::format("{}\n", a.file));
   return 0;
 }
 
 int refresh(const RunsArguments& a) {
-  auto store = open_to_change(store_of(a));
-  if (!store) return print_error(store.error());
-  const auto ids = a.runs.empty() ? store->runs_without_metrics() : ids_of(*store, a.runs);
-  if (!ids) return print_error(ids.error());
-  std::size_t done = 0;
-  for (const auto& id : *ids) {
-    if (interrupted())
-      return print_error({"interrupted: what was computed stays", "run the command again", Exit::failed});
-    const auto run = store->load_case(id, "");
-    if (!run) return print_error(run.error());
-    if (store::state_of(*run) == store::RunState::running) {
-      tell(fmt::format("{}: is being measured, and gets its metrics when its cases end\n", id));
-      continue;
-    }
-    if (auto written = analysis::store_metrics(*store, id); !written) return print_error(written.error());
-    ++done;
-  }
-  answer(fmt::format("metrics of {} computed\n", runs_in_words(done)));
+  const auto done = engine::refresh_metrics(store_of(a), a.runs, [](const std::string& id) {
+    tell(fmt::format("{}: is being measured, and gets its metrics when its cases end\n", id));
+  });
+  if (!done) return print_error(done.error());
+  answer(fmt::format("metrics of {} computed\n", runs_in_words(*done)));
   return 0;
 }
 
 }  // namespace
 
-int join_stores(const std::vector<std::string>& files, const fs::path& into_path) {
-  std::vector<store::Store> from;  // all are looked at before anything is written
-  for (const auto& file : files) {
-    std::error_code ec;
-    if (fs::equivalent(file, into_path, ec))
-      return print_error(
-          {fmt::format("{} is the store that runs would come to", file), "name another one", Exit::usage});
-    auto opened = store::Store::open_existing(file);
-    if (!opened) return print_error(opened.error());
-    from.push_back(std::move(*opened));
+int join_stores(const std::vector<std::string>& files, const fs::path& into) {
+  engine::Joined all;
+  if (const auto joined = engine::join_stores(files, into, all); !joined) {
+    if (all.copied > 0) tell(fmt::format("{} copied before that\n", runs_in_words(all.copied)));
+    return print_error(joined.error());
   }
-  auto into = store::Store::open(into_path);
-  if (!into) return print_error(into.error());
-  std::size_t copied = 0, known = 0;
-  for (const auto& source : from)
-    if (auto done = copy_all(source, *into, copied, known); !done) {
-      tell(fmt::format("{} copied before that\n", runs_in_words(copied)));
-      return print_error(done.error());
-    }
-  answer(fmt::format("{} copied into {}{}\n", runs_in_words(copied), into_path.string(),
-                     known > 0 ? fmt::format("; {} there already", runs_in_words(known)) : ""));
+  answer(fmt::format("{} copied into {}{}\n", runs_in_words(all.copied), into.string(),
+                     all.known > 0 ? fmt::format("; {} there already", runs_in_words(all.known)) : ""));
   return 0;
 }
 

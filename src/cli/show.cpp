@@ -8,11 +8,11 @@
 #include "cli/document.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
-#include "common/escape.hpp"
 #include "common/write_whole.hpp"
 #include "engine/queries.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/render_file.hpp"
+#include "report/samples.hpp"
 #include "report/suite.hpp"
 #include "report/sweep.hpp"
 #include "report/terminal.hpp"
@@ -114,58 +114,13 @@ int write_report(const ShowArguments& a) {
   return 0;
 }
 
-// Every raw sample: one line an iteration of the turns, or one JSON object with their blocks and what the passes of
-// their own (tuning, phases, start-up, clients, open batches, scores) stored of each row.
 int export_data(const ShowArguments& a) {
-  const bool json = a.format == "json";
   if (!a.output.empty())
     if (auto ok = report::check_writable(a.output, "-o"); !ok) return print_error(ok.error());
   auto run = load(a, a.runs.front());
   if (!run) return print_error(run.error());
   measure::judge_stored(*run);
-  std::string csv =
-      "case,level,variant,environment,state,instance,restart,round,position,iteration,wall_ns,latency_ns\n";
-  Json blocks = Json::array(), passes = Json::array();
-  for (const auto& run_case : run->cases)
-    for (const auto& row : run_case.rows) {
-      Json& own = passes.emplace_back(Json{{"case", run_case.id},
-                                           {"level", row.level},
-                                           {"variant", row.variant},
-                                           {"environment", row.environment.empty() ? Json() : Json(row.environment)},
-                                           {"state", row.state},
-                                           {"start_up", row.start_up},
-                                           {"memory", row.memory}});
-      for (const char* pass : {"tuning", "phases", "clients", "dynamic", "eval"})
-        if (row.info.contains(pass)) own[pass] = row.info[pass];
-      for (const auto& block : row.blocks) {
-        if (json) {
-          blocks.push_back({{"case", run_case.id},
-                            {"level", row.level},
-                            {"variant", row.variant},
-                            {"environment", row.environment.empty() ? Json() : Json(row.environment)},
-                            {"state", row.state},
-                            {"instance", block.instance},
-                            {"restart", block.restart},
-                            {"round", block.round},
-                            {"position", block.position},
-                            {"start_ns", block.start_ns},
-                            {"wall_ns", block.wall_ns},
-                            {"latency_ns", block.latency_ns},
-                            {"cpu_ns", block.cpu_ns ? Json(*block.cpu_ns) : Json()},
-                            {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()},
-                            {"check", block.check}});
-          continue;
-        }
-        for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
-          csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", report::csv_field(run_case.id),
-                             report::csv_field(row.level), report::csv_field(row.variant),
-                             report::csv_field(row.environment), report::csv_field(row.state), block.instance,
-                             block.restart, block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
-      }
-    }
-  const Json all{{"schema", "strata.samples/1"}, {"run", run->run_id}, {"blocks", blocks}, {"passes", passes}};
-  const auto text =
-      json ? escape::json(all.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n" : std::move(csv);
+  const auto text = a.format == "json" ? report::samples_json(*run) : report::samples_csv(*run);
   if (a.output.empty()) {
     answer(text);
     return 0;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Levels, models and environments that are here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/places.hpp"
+#include "level/level.hpp"
+#include "plan/supported.hpp"
+
+namespace strata::engine {
+
+// In words, whether its files are there; its interpreter is not asked, which takes time.
+std::string state_of(const level::Level& level, const Installation& place);
+
+struct KnownModel {
+  std::string name, kind, about;  // "shipped", "torchvision"
+};
+struct KnownModels {
+  std::vector<KnownModel> models;
+  bool torchvision = false;  // whether its names could be asked for
+};
+// The shipped models, from models/*/model.json; torchvision's names only where torchvision is.
+KnownModels known_models(const Installation& place);
+
+struct SupportedModel {
+  KnownModel model;
+  plan::Verdict infer, train;
+};
+struct ModelsOfLevel {
+  level::Level level;
+  std::vector<SupportedModel> models;
+  bool torchvision = false;
+  std::string torch, torchvision_version;  // by whose graphs it is judged; empty: the level runs any graph
+};
+// What the level of this name can run, by mode, and why not. Error: it is none, or several.
+Result<ModelsOfLevel> models_of_level(const std::string& name, const Installation& place);
+
+struct KnownEnvironment {
+  std::string name, interpreter, python, torch, problem;  // versions: "-": not known; of torch: "none"
+};
+// strata's own interpreter, the one that is named in its place, and those of levels. Each is asked.
+std::vector<KnownEnvironment> known_environments(const Installation& place);
+
+}  // namespace strata::engine
