@@ -42,6 +42,8 @@ def unknown(model: str) -> dict | None:
         "ok": False,
         "code": "usage",
         "what": f"no model is called '{model}'",
+        "where": "model",
+        "got": json.dumps(model),
         "hint": (f"did you mean {near[0]}? " if near else "")
         + "`strata list models` shows all; a model of your own is given as path/to/file.py:build",
     }

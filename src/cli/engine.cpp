@@ -30,7 +30,10 @@ void say(const Json& id, Json line) {
 }
 
 void say_error(const Json& id, const Error& error, const std::string& run_id = {}) {
-  Json object{{"what", error.what}, {"hint", error.hint}, {"exit_code", static_cast<int>(error.exit)}};
+  Json object{{"what", error.what}, {"fix", error.hint}, {"exit_code", static_cast<int>(error.exit)}};
+  const auto& [where, got, allowed] = error.facts;
+  for (const auto& [name, fact] : {std::pair("where", &where), {"got", &got}, {"allowed", &allowed}})
+    if (!fact->empty()) object[name] = *fact;
   say(id, {{"error", std::move(object)}, {"run", run_id.empty() ? Json() : Json(run_id)}});
 }
 
@@ -173,10 +176,12 @@ void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) 
   auto request = requests::read_request(entry.request);
   if (!request) return say_error(entry.id, request.error());
   plan::forget_fresh_captures();
-  const auto done = carry_out(entry.id, std::move(*request), a);
+  auto done = carry_out(entry.id, *request, a);
   if (!done && interrupted())
     return say_error(entry.id, {"cancelled: nothing was measured or written", "", Exit::failed});
-  if (!done) say_error(entry.id, done.error());
+  if (done) return;
+  done.error().facts.where = requests::member_at(*request, done.error().facts.where);
+  say_error(entry.id, done.error());
 } catch (const std::exception& error) {  // what no check foresaw costs this answer, and no other
   say_error(entry.id, {std::string("unforeseen: ") + error.what(), "what was measured is stored", Exit::failed});
 }

@@ -19,20 +19,23 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1 << 20, kMostWaiting = 1000, kLongestId = 100;
 
-Error usage(std::string what, std::string hint = "docs/engine.md describes the lines") {
-  return {std::move(what), std::move(hint), Exit::usage};
-}
-
 }  // namespace
 
 void RequestQueue::add(Entry entry) {
   const std::lock_guard lock(mutex_);
   if (entries_.size() >= kMostWaiting) {
-    entry.error = usage(fmt::format("{} requests are waiting already", kMostWaiting), "wait for answers");
+    entry.error = Error{fmt::format("{} requests are waiting already", kMostWaiting), "wait for answers", Exit::usage};
     entry.request = nullptr;
   }
   entries_.push_back(std::move(entry));
   changed_.notify_all();
+}
+
+void RequestQueue::refuse(std::string what, Facts facts) {
+  facts.where = fmt::format("line {}", line_) + (facts.where.empty() ? "" : ", " + facts.where);
+  add({.id = nullptr,
+       .request = nullptr,
+       .error = Error{std::move(what), "docs/engine.md describes the lines", Exit::usage, std::move(facts)}});
 }
 
 void RequestQueue::cancel(const Json& id) {
@@ -43,19 +46,19 @@ void RequestQueue::cancel(const Json& id) {
 }
 
 void RequestQueue::add_line(const std::string& line) {
+  ++line_;
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   auto value = outside::parse(line, "a line of standard input");
-  if (!value) return add({.id = nullptr, .request = nullptr, .error = usage(value.error().what)});
+  if (!value) return refuse(value.error().what, {.allowed = "JSON"});
   if (!value->is_object())
-    return add({.id = nullptr, .request = nullptr, .error = usage("a line of standard input is no object")});
+    return refuse("a line of standard input is no object", {.got = outside::shown(*value), .allowed = "an object"});
   if (const auto& cancelled = outside::field(*value, "cancel"); !cancelled.is_null()) return cancel(cancelled);
   const auto& id = outside::field(*value, "id");
-  if (!id.is_number_integer() && !(id.is_string() && id.get_ref<const std::string&>().size() <= kLongestId))
-    return add(
-        {.id = nullptr,
-         .request = nullptr,
-         .error = usage(fmt::format("the line's \"id\" is {}; allowed: a whole number, or a text of up to {} bytes",
-                                    outside::shown(id), kLongestId))});
+  if (!id.is_number_integer() && !(id.is_string() && id.get_ref<const std::string&>().size() <= kLongestId)) {
+    const auto allowed = fmt::format("a whole number, or a text of up to {} bytes", kLongestId);
+    return refuse(fmt::format("the line's \"id\" is {}; allowed: {}", outside::shown(id), allowed),
+                  {"id", outside::shown(id), allowed});
+  }
   add({.id = id, .request = outside::field(*value, "request")});
 }
 
@@ -64,12 +67,13 @@ void RequestQueue::read_all(int descriptor) {
   bool too_long = false;
   std::array<char, 1 << 16> bytes{};
   const auto end_line = [&] {
-    if (too_long)
-      add({.id = nullptr,
-           .request = nullptr,
-           .error = usage(fmt::format("a line of standard input is longer than {} bytes", kLongestLine))});
-    else
+    if (too_long) {
+      ++line_;
+      refuse(fmt::format("a line of standard input is longer than {} bytes", kLongestLine),
+             {.allowed = fmt::format("up to {} bytes", kLongestLine)});
+    } else {
       add_line(line);
+    }
     line.clear();
     too_long = false;
   };
@@ -85,8 +89,10 @@ void RequestQueue::read_all(int descriptor) {
       else
         too_long = true;
   }
-  if (!line.empty())
-    add({.id = nullptr, .request = nullptr, .error = usage("the last line of standard input has no end")});
+  if (!line.empty()) {
+    ++line_;
+    refuse("the last line of standard input has no end");
+  }
   end();
 }
 

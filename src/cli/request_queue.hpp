@@ -39,6 +39,7 @@ class RequestQueue {
 
  private:
   void add(Entry entry);
+  void refuse(std::string what, Facts facts = {});  // the line that was read last
   void cancel(const nlohmann::json& id);
 
   std::function<void()> cancel_running_;
@@ -47,6 +48,7 @@ class RequestQueue {
   std::deque<Entry> entries_;
   std::optional<nlohmann::json> running_;  // its id
   bool ended_ = false;
+  std::size_t line_ = 0;  // that was read last; the first is 1
 };
 
 }  // namespace strata::cli

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "common/outside.hpp"
+
 namespace strata {
 namespace {
 
@@ -71,7 +73,19 @@ Error unknown_value(const std::string& option, const std::string& got, const std
   const auto near = word ? nearest(got, allowed) : std::nullopt;
   return {fmt::format("{} {}: unknown{}; allowed: {}", option, got,
                       near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(allowed, ", ")),
-          "", Exit::usage};
+          "", Exit::usage, among(option, got, allowed)};
+}
+
+Error not_allowed(const std::string& option, const std::string& got, const std::string& allowed, std::string hint) {
+  const bool number = outside::Json::parse(got, nullptr, false).is_number();
+  return {fmt::format("{} {}: allowed: {}", option, got, allowed),
+          std::move(hint),
+          Exit::usage,
+          {option, number ? got : outside::shown(got), allowed}};
+}
+
+Facts among(std::string where, const std::string& got, const std::vector<std::string>& allowed) {
+  return {std::move(where), outside::shown(got), fmt::format("{}", fmt::join(allowed, ", "))};
 }
 
 }  // namespace strata

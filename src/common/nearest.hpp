@@ -21,4 +21,10 @@ std::optional<std::string> nearest(std::string_view got, const std::vector<std::
 // Wrong usage: "--device gpu: unknown (did you mean 'cpu'?); allowed: cpu, cuda".
 Error unknown_value(const std::string& option, const std::string& got, const std::vector<std::string>& allowed);
 
+// Wrong usage: "--batch 0: allowed: 1 to 4096". `got`: as written.
+Error not_allowed(const std::string& option, const std::string& got, const std::string& allowed, std::string hint = {});
+
+// What stands where one of these words should.
+Facts among(std::string where, const std::string& got, const std::vector<std::string>& allowed);
+
 }  // namespace strata

@@ -237,6 +237,7 @@ Result<std::unique_ptr<Reader>> make_reader(const std::string& name, const ReadO
     std::vector<std::string> names;
     for (const auto& known : catalogue()) names.push_back(known.name);
     auto error = unknown_value("NAME", name, names);
+    error.facts.where = "--dataset";
     error.hint += error.hint.empty() ? "" : "; ";
     error.hint += "a folder of images is named with a slash: ./" + name;
     return tl::unexpected(error);

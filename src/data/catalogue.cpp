@@ -167,7 +167,8 @@ tl::unexpected<Error> missing_files(const std::string& set, const std::vector<st
   return fail(
       fmt::format("{}: there {}, and {} needs {}", fmt::join(paths, ", "),
                   paths.size() == 1 ? "is no such file" : "are no such files", set, paths.size() == 1 ? "it" : "them"),
-      fmt::format("./strata data fetch {}, or name the folder that has the sets: --data-dir", set), Exit::environment);
+      fmt::format("./strata data fetch {}, or name the folder that has the sets: --data-dir", set), Exit::environment,
+      {.where = fmt::format("{}", fmt::join(paths, ", ")), .allowed = paths.size() == 1 ? "a file" : "files"});
 }
 
 Result<void> check_count(std::size_t published, std::size_t got, bool partial, const std::string& where) {

@@ -36,7 +36,8 @@ class FolderReader : public Reader {
   Result<std::vector<SourceFiles>> sources() const override {
     std::error_code ec;
     if (!fs::is_directory(root_, ec))
-      return fail(fmt::format("{}: there is no such folder", root_.string()), folder_hint, Exit::usage);
+      return fail(fmt::format("{}: there is no such folder", root_.string()), folder_hint, Exit::usage,
+                  {.where = root_.string(), .allowed = "a folder"});
     std::vector<SourceFiles> out;
     SourceFiles photos{.name = root_.filename().string(), .files = {}};
     for (const Part part : both_parts) {

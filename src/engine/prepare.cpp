@@ -38,7 +38,8 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
   }
   const auto near = nearest(reference, names);
   return fail(fmt::format("--reference {}: no such level is compared; there are {}", reference, fmt::join(names, ", ")),
-              near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage);
+              near ? "did you mean " + *near + "?" : "name one of them, or add it to --levels", Exit::usage,
+              among("--reference", reference, names));
 }
 
 // Of named levels of which none can run any case, whatever the network is, nothing is captured.

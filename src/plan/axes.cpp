@@ -5,14 +5,16 @@
 
 #include <algorithm>
 
+#include "common/outside.hpp"
 #include "common/text.hpp"
 
 namespace strata::plan {
 namespace {
 
-tl::unexpected<Error> bad(const std::string& option, const std::string& text, const std::string& why,
-                          std::string hint) {
-  return fail(fmt::format("{} {}: {}", option, text, why), std::move(hint), Exit::usage);
+tl::unexpected<Error> bad(const std::string& option, const std::string& text, const std::string& why, std::string hint,
+                          std::string allowed = {}) {
+  return fail(fmt::format("{} {}: {}", option, text, why), std::move(hint), Exit::usage,
+              {option, outside::shown(text), std::move(allowed)});
 }
 
 const char* const kForms =
@@ -65,7 +67,8 @@ Result<std::vector<int>> whole_numbers(const std::string& option, const std::str
     if (!values) return values;
     for (const int value : *values) {
       if (value < low || value > high)
-        return bad(option, text, fmt::format("{} is outside; allowed: {} to {}", value, low, high), "");
+        return bad(option, text, fmt::format("{} is outside; allowed: {} to {}", value, low, high), "",
+                   fmt::format("{} to {}", low, high));
       if (std::find(all.begin(), all.end(), value) != all.end())
         return bad(option, text, fmt::format("{} is given twice", value), "name each once");
       all.push_back(value);
@@ -93,7 +96,8 @@ Result<std::vector<ImageSize>> image_sizes(const std::string& option, const std:
     }
     for (const auto& size : sizes) {
       if (std::min(size.height, size.width) < 1 || std::max(size.height, size.width) > largest_image)
-        return bad(option, text, fmt::format("'{}' is outside; allowed: 1 to {} pixels", part, largest_image), "");
+        return bad(option, text, fmt::format("'{}' is outside; allowed: 1 to {} pixels", part, largest_image), "",
+                   fmt::format("1 to {} pixels", largest_image));
       if (std::find(all.begin(), all.end(), size) != all.end())
         return bad(option, text, fmt::format("{}x{} is given twice", size.height, size.width), "name each once");
       all.push_back(size);

@@ -130,7 +130,8 @@ Result<std::vector<level::Level>> choose_levels(const level::Found& installed, c
     const auto near = nearest(name, known);
     return fail(fmt::format("--levels: unknown level '{}'{}; known: {}", name,
                             near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(known, ", ")),
-                "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage);
+                "`strata list levels` describes them; STRATA_LEVEL_PATH adds folders of your own", Exit::usage,
+                among("--levels", name, known));
   }
   std::vector<level::Level> all;
   for (const auto& level : installed.levels)

@@ -10,6 +10,7 @@
 
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
+#include "common/outside.hpp"
 #include "common/text.hpp"
 #include "plan/axes.hpp"
 #include "plan/clients.hpp"
@@ -84,7 +85,8 @@ Result<std::vector<core::Precision>> precisions_of(const Options& options) {
 Result<std::string> existing(const std::string& option, const std::string& path, bool folder) {
   std::error_code ec;
   if (folder ? !fs::is_directory(path, ec) : !fs::is_regular_file(path, ec))
-    return usage(fmt::format("{} {}: there is no such {}", option, path, folder ? "folder" : "file"), "check the path");
+    return fail(fmt::format("{} {}: there is no such {}", option, path, folder ? "folder" : "file"), "check the path",
+                Exit::usage, {option, outside::shown(path), folder ? "a folder" : "a file"});
   if (!folder) STRATA_TRY(check_size(path));
   return fs::absolute(path, ec).lexically_normal().string();
 }
@@ -149,15 +151,16 @@ Result<void> check(const Options& options) {
                              options.inputs.empty() ? "--inputs" : "--input"),
                  "leave one of them out");
   if (options.threads < 0 || options.threads > 4096)
-    return usage(fmt::format("--threads {}: allowed: 1 to 4096", options.threads));
+    return tl::unexpected(not_allowed("--threads", std::to_string(options.threads), "1 to 4096"));
   if (options.weight_sets < 2 || options.weight_sets > most_weight_sets)
-    return usage(fmt::format("--weight-sets {}: allowed: 2 to {}", options.weight_sets, most_weight_sets));
+    return tl::unexpected(
+        not_allowed("--weight-sets", std::to_string(options.weight_sets), fmt::format("2 to {}", most_weight_sets)));
   for (const int threads : options.thread_counts)
     STRATA_TRY(check_threads(fmt::format("--threads {}", threads), threads));
   STRATA_TRY(check_once("--levels", options.levels));
   for (const int batch : options.batches)
     if (batch < 1 || batch > largest_batch)
-      return usage(fmt::format("--batch {}: allowed: 1 to {}", batch, largest_batch));
+      return tl::unexpected(not_allowed("--batch", std::to_string(batch), fmt::format("1 to {}", largest_batch)));
   if (options.memory_limit_gib && *options.memory_limit_gib <= 0)
     return usage("--memory-limit: allowed: more than 0 GiB");
   if (options.timeout_s && !(*options.timeout_s > 0 && *options.timeout_s <= longest_s))
@@ -242,8 +245,9 @@ Result<void> check_threads(const std::string& what, std::int64_t threads) {
   if (threads == 1) return {};  // and nothing of the machine is read
   const int processors = std::max(1, probe::cpu().logical), most = kThreadsOfAProcessor * processors;
   if (threads >= 1 && threads <= most) return {};
-  return usage(fmt::format("{}: allowed: 1 to {} ({} for each of the {} processor{} that this process may use)", what,
-                           most, kThreadsOfAProcessor, processors, processors == 1 ? "" : "s"));
+  return fail(fmt::format("{}: allowed: 1 to {} ({} for each of the {} processor{} that this process may use)", what,
+                          most, kThreadsOfAProcessor, processors, processors == 1 ? "" : "s"),
+              {}, Exit::usage, {"--threads", std::to_string(threads), fmt::format("1 to {}", most)});
 }
 
 Result<std::string> absolute_model(const std::string& model) {
@@ -293,11 +297,14 @@ Result<Effort> effort_of(const Options& options) {
   effort.serve_s = std::min(effort.serve_s, effort.budget_s);
   if (options.ci_width) effort.ci_width = *options.ci_width;
   if (effort.restarts < 1 || effort.restarts > most_restarts)
-    return usage(fmt::format("--restarts {}: allowed: 1 to {}", effort.restarts, most_restarts));
+    return tl::unexpected(
+        not_allowed("--restarts", std::to_string(effort.restarts), fmt::format("1 to {}", most_restarts)));
   if (effort.budget_s < 1 || effort.budget_s > 1e6)
-    return usage(fmt::format("--budget {}: allowed: 1 second or more, as 60s or 2m", effort.budget_s));
+    return tl::unexpected(
+        not_allowed("--budget", fmt::format("{}", effort.budget_s), "1 second or more, as 60s or 2m"));
   if (options.ci_width && (effort.ci_width <= 0 || effort.ci_width >= 1))
-    return usage(fmt::format("--ci-width {}%: allowed: between 0% and 100%, as 1%", effort.ci_width * 100));
+    return tl::unexpected(
+        not_allowed("--ci-width", fmt::format("{}%", effort.ci_width * 100), "between 0% and 100%, as 1%"));
   return effort;
 }
 

@@ -50,8 +50,8 @@ Json json_of(const std::string& verb, const std::vector<Member>& members) {
   return value;
 }
 
-tl::unexpected<Error> refused(std::string what, std::string hint) {
-  return fail(std::move(what), std::move(hint), Exit::usage);
+tl::unexpected<Error> refused(std::string what, std::string hint, Facts facts) {
+  return fail(std::move(what), std::move(hint), Exit::usage, std::move(facts));
 }
 
 Result<void> read_members(const Json& value, const std::vector<Member>& members) {
@@ -61,27 +61,32 @@ Result<void> read_members(const Json& value, const std::vector<Member>& members)
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto near = nearest(name, known);
       return refused(fmt::format("the request has a member {}, which is not known", outside::shown(name)),
-                     near ? fmt::format("did you mean \"{}\"?", *near) : "docs/engine.md lists the members");
+                     near ? fmt::format("did you mean \"{}\"?", *near) : "docs/engine.md lists the members",
+                     among("request", name, known));
     }
   for (const auto& member : members)
     if (const auto given = value.find(member.name); given != value.end())
       if (const auto allowed = member.read_json(*given))
         return refused(
             fmt::format("the request's member {} is {}; allowed: {}", member.name, outside::shown(*given), *allowed),
-            "docs/engine.md lists the members");
+            "docs/engine.md lists the members", {member.name, outside::shown(*given), *allowed});
   for (const auto& member : members)
     if (member.required && member.values().empty())
-      return refused("the request names no " + member.name, fmt::format("add \"{}\": {}", member.name, member.help));
+      return refused("the request names no " + member.name, fmt::format("add \"{}\": {}", member.name, member.help),
+                     {.where = member.name});
   return {};
 }
 
 Result<void> check_version(const Json& value) {
   if (!value.is_object())
     return refused(fmt::format("the request is {}, not an object", outside::shown(value)),
-                   R"(as {"verb": "compare", "version": 1, "model": "resnet50"})");
-  if (const auto version = outside::as_integer(outside::field(value, "version")); version != kRequestVersion)
-    return refused(fmt::format("the request's version is {}", outside::shown(outside::field(value, "version"))),
-                   fmt::format("this strata reads \"version\": {}", kRequestVersion));
+                   R"(as {"verb": "compare", "version": 1, "model": "resnet50"})",
+                   {"request", outside::shown(value), "an object"});
+  const auto& version = outside::field(value, "version");
+  if (outside::as_integer(version) != kRequestVersion)
+    return refused(fmt::format("the request's version is {}", outside::shown(version)),
+                   fmt::format("this strata reads \"version\": {}", kRequestVersion),
+                   {"version", outside::shown(version), std::to_string(kRequestVersion)});
   return {};
 }
 
@@ -116,9 +121,13 @@ Json to_json(const SuiteRequest& request) {
 Result<Request> read_request(const Json& value) {
   STRATA_TRY(check_version(value));
   auto request = request_for(outside::text_or(value, "verb"));
-  if (!request)
-    return tl::unexpected(
-        unknown_value("the request's verb", outside::shown(outside::field(value, "verb")), all_verbs()));
+  if (!request) {
+    const auto verb = outside::shown(outside::field(value, "verb"));
+    auto error = unknown_value("the request's verb", verb, all_verbs());
+    error.facts.where = "verb";
+    error.facts.got = verb;
+    return tl::unexpected(std::move(error));
+  }
   STRATA_TRY(read_members(value, members_of(*request)));
   return std::move(*request);
 }
@@ -142,6 +151,13 @@ Result<SuiteRequest> read_suite_request(const Json& value) {
   SuiteRequest request;
   STRATA_TRY(read_members(value, members_of(request)));
   return request;
+}
+
+std::string member_at(Request request, const std::string& where) {
+  const auto members = members_of(request);
+  const auto at =
+      std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.option == where; });
+  return at == members.end() ? where : at->name;
 }
 
 std::vector<std::string> command_words(const Request& request) {

@@ -33,6 +33,9 @@ bool is_query(const nlohmann::json& value);
 Result<Query> read_query(const nlohmann::json& value);                 // of what is one
 Result<SuiteRequest> read_suite_request(const nlohmann::json& value);  // "verb": "run"
 
+// "batch" of "--batch", as a client of the engine knows it; what is no option of the request stays as it is.
+std::string member_at(Request request, const std::string& where);
+
 // The words that ask for it: {"compare", "resnet50", "--batch", "1,8"}.
 std::vector<std::string> command_words(const Request& request);
 

@@ -26,8 +26,11 @@ using Allowed = std::optional<std::string>;
 
 constexpr const char* kText = "a text that is not empty and does not begin with -";
 
-tl::unexpected<Error> wrong(std::string what, std::string hint = {}) {
-  return fail(std::move(what), std::move(hint), Exit::usage);
+// `facts`: of the option and what it was given.
+tl::unexpected<Error> wrong(const std::string& option, const std::string& text, const std::string& why,
+                            std::string hint = {}, std::string allowed = {}) {
+  return fail(fmt::format("{} {}: {}", option, text, why), std::move(hint), Exit::usage,
+              {option, outside::shown(text), std::move(allowed)});
 }
 
 bool is_text(const Json& value) {
@@ -97,8 +100,7 @@ Member in_hundredths(Real share, double most, const std::string& unit, const std
   return real(
       std::move(share), most, false, [unit](const std::string& text) { return hundredths_of(text, unit); },
       [allowed, hint](const auto& option, const auto& text) {
-        return Error{fmt::format("{} {}: allowed: {}", option, text, allowed), fmt::format(fmt::runtime(hint), option),
-                     Exit::usage};
+        return not_allowed(option, text, allowed, fmt::format(fmt::runtime(hint), option));
       },
       [unit](double value) { return hundredths(value) + unit; }, type);
 }
@@ -144,12 +146,12 @@ Result<std::vector<std::string>> words_of(const std::string& option, const std::
   auto parts = split(text, ',');
   for (const auto& part : parts)
     if (part.empty())
-      return wrong(fmt::format("{} {}: an entry is empty", option, text),
+      return wrong(option, text, "an entry is empty",
                    "put one comma between two entries; is a variable of your script empty?");
   auto sorted = parts;
   std::sort(sorted.begin(), sorted.end());
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-    return wrong(fmt::format("{} {}: {} is given twice", option, text, *twice), "name each once");
+    return wrong(option, text, fmt::format("{} is given twice", *twice), "name each once");
   return parts;
 }
 
@@ -184,8 +186,7 @@ Member text(std::string& value, Takes takes) {
   Member member;
   member.takes = takes;
   member.read_text = [&value](const auto& option, const auto& text) -> Result<void> {
-    if (text.starts_with('-'))
-      return wrong(fmt::format("{} {}: allowed: {}", option, text, kText), "a path can begin with ./");
+    if (text.starts_with('-')) return tl::unexpected(not_allowed(option, text, kText, "a path can begin with ./"));
     value = text;
     return {};
   };
@@ -224,8 +225,8 @@ Member whole(Whole value, std::int64_t low, std::int64_t high) {
   member.read_text = [=](const auto& option, const auto& text) -> Result<void> {
     const auto got = number<std::int64_t>(text);
     if (!fits(got))
-      return wrong(
-          fmt::format("{} {}: {}allowed: {}", option, text, got ? "" : "not a whole number; ", range_of(low, high)));
+      return wrong(option, text, fmt::format("{}allowed: {}", got ? "" : "not a whole number; ", range_of(low, high)),
+                   {}, range_of(low, high));
     value.set(*got);
     return {};
   };
@@ -281,7 +282,8 @@ Member words(std::vector<std::string>& values, std::vector<std::string> allowed)
     auto parts = STRATA_TRY(words_of(option, text));
     for (const auto& part : parts)
       if (!fits(part))
-        return wrong(fmt::format("{} {}: '{}' is not one of: {}", option, text, part, fmt::join(allowed, ", ")));
+        return wrong(option, text, fmt::format("'{}' is not one of: {}", part, fmt::join(allowed, ", ")), {},
+                     fmt::format("{}", fmt::join(allowed, ", ")));
     values = std::move(parts);
     return {};
   };
@@ -347,18 +349,15 @@ Member environments(std::vector<plan::NamedPython>& named) {
 Member positive(Real value) {
   return real(
       std::move(value), plan::longest_s, false, number<double>,
-      [](const auto& option, const auto& text) {
-        return Error{fmt::format("{} {}: allowed: a number above 0", option, text), "", Exit::usage};
-      },
-      digits, "N");
+      [](const auto& option, const auto& text) { return not_allowed(option, text, "a number above 0"); }, digits, "N");
 }
 
 Member seconds(Real value) {
   return real(
       std::move(value), plan::longest_s, false, seconds_of,
       [](const auto& option, const auto& text) {
-        return Error{fmt::format("{} {}: write a time as 60s or 2m, above 0 and at most 1000 days", option, text), "",
-                     Exit::usage};
+        constexpr const char* allowed = "a time as 60s or 2m, above 0 and at most 1000 days";
+        return wrong(option, text, fmt::format("write {}", allowed), {}, allowed).value();
       },
       [](double value_s) { return digits(value_s) + "s"; }, "SECONDS");
 }
@@ -367,9 +366,8 @@ Member share(Real value, bool or_none) {
   return real(
       std::move(value), 1, or_none, share_of,
       [](const auto& option, const auto& text) {
-        return Error{fmt::format("{} {}: allowed: {}", option, text,
-                                 share_of(text) ? "between 0% and 100%, as 1%" : "a share as 1%"),
-                     option + " 1%", Exit::usage};
+        return not_allowed(option, text, share_of(text) ? "between 0% and 100%, as 1%" : "a share as 1%",
+                           option + " 1%");
       },
       [](double shown) { return hundredths(shown) + "%"; }, "PERCENT");
 }

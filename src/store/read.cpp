@@ -458,7 +458,7 @@ Result<std::string> Store::find_run(const std::string& which) const {
   return fail(fmt::format("store {}: {} run is called '{}'", path().string(), hits->empty() ? "no" : "more than one",
                           escape::one_line(which)),
               fmt::format("`strata list runs` shows them; the newest is {}, also called 'last'", newest->front()),
-              Exit::usage);
+              Exit::usage, {.where = "run", .got = outside::shown(which)});
 }
 
 Result<Run> Store::load_run(const std::string& which) const {

@@ -79,7 +79,8 @@ Result<Store> Store::open_existing(const fs::path& path) {
                 Exit::usage);
   if (!there)
     return fail(fmt::format("store {}: there is no such file", path.string()),
-                "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage);
+                "run `strata compare MODEL` first, or name the store with --store PATH", Exit::usage,
+                {.where = path.string(), .allowed = "a store"});
   auto opened = STRATA_TRY(Connection::to_read(path));
   return Store(std::move(opened));
 }

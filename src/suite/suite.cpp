@@ -160,7 +160,8 @@ Result<void> check_depth(const fs::path& path, std::string_view text) {
 }  // namespace
 
 Error at_line(const fs::path& path, int line, const std::string& what, std::string hint) {
-  return {fmt::format("{}:{}: {}", path.string(), line, what), std::move(hint), Exit::usage};
+  const auto place = fmt::format("{}:{}", path.string(), line);
+  return {fmt::format("{}: {}", place, what), std::move(hint), Exit::usage, {.where = place}};
 }
 
 Result<fs::path> find(const std::string& name, const fs::path& root) {
@@ -173,7 +174,7 @@ Result<fs::path> find(const std::string& name, const fs::path& root) {
   const auto near = nearest(name, names);
   return fail(fmt::format("there is no suite '{}'{}: it is neither a file nor one of: {}", name,
                           near ? fmt::format(" (did you mean '{}'?)", *near) : "", fmt::join(names, ", ")),
-              "docs/suites.md describes the format", Exit::usage);
+              "docs/suites.md describes the format", Exit::usage, among("suite", name, names));
 }
 
 Result<Suite> read(const fs::path& path) {
@@ -181,7 +182,8 @@ Result<Suite> read(const fs::path& path) {
   const auto bytes = fs::file_size(path, ec);  // of a pipe it has none
   std::ifstream file;
   if (!ec) file.open(path, std::ios::binary);
-  if (ec || !file) return fail(fmt::format("{}: cannot be read", path.string()), "", Exit::usage);
+  if (ec || !file)
+    return fail(fmt::format("{}: cannot be read", path.string()), "", Exit::usage, {.where = path.string()});
   if (bytes > kMostBytes)
     return fail(fmt::format("{}: {} bytes are no suite", path.string(), bytes), "name a suite's file", Exit::usage);
   std::stringstream text;

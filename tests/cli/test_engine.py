@@ -112,6 +112,48 @@ def test_what_cannot_be_answered_is_an_error_and_the_next_request_runs(engine):
     assert answer_to(engine, 5)[1]["exit_code"] == 0
 
 
+@pytest.mark.parametrize(
+    ("line", "where", "got", "allowed"),
+    [
+        ({"request": asked(thread=1)}, "request", '"thread"', "synthetic, weights, seed"),
+        (
+            {"request": asked(threads="all")},
+            "threads",
+            '"all"',
+            "a list of different whole numbers",
+        ),
+        ({"request": asked(restarts=101)}, "restarts", "101", "a whole number, 1 to 100"),
+        ({"request": asked(device="gpu")}, "device", '"gpu"', "one of cpu, cuda"),
+        ({"request": asked(mode="infer,trian")}, "mode", '"trian"', "infer, train"),
+        ({"request": asked(levels=["slow", "fats"])}, "levels", '"fats"', "slow"),
+        ({"request": asked(model="no_such_net")}, "model", '"no_such_net"', None),
+        ({"request": asked(weights="no.pt")}, "weights", '"no.pt"', "a file"),
+        ({"request": asked(input_from="none")}, "input_from", '"none"', "a folder"),
+        ({"request": asked(size="9x9x9")}, "size", '"9x9x9"', None),
+        ({"request": [1]}, "request", "[1]", "an object"),
+        ({"request": {"verb": "show", "version": 1}}, "$store", None, "a store"),
+        ({"id": [3]}, "line 1, id", "[3]", "a whole number, or a text"),
+    ],
+)
+def test_an_error_says_where_what_was_got_and_what_is_allowed(
+    engine, strata, line, where, got, allowed
+):
+    send(engine, **{"id": 1, "request": asked()} | line)
+    error = answer_to(engine, None if "id" in line else 1)[1]["error"]
+    assert error["where"] == where.replace("$store", str(strata.store)), error
+    assert error.get("got") == got, error
+    assert allowed in error["allowed"] if allowed else "allowed" not in error, error
+    assert error["what"] and error["exit_code"] == 2, error
+
+
+def test_a_line_that_is_no_json_is_named_by_its_number(engine):
+    engine.stdin.write("\n{\n" + "[" * (2 << 20) + "\n")
+    engine.stdin.flush()
+    for number, allowed in ((2, "JSON"), (3, "up to 1048576 bytes")):
+        error = answer_to(engine, None)[1]["error"]
+        assert error["where"] == f"line {number}" and error["allowed"] == allowed, error
+
+
 def test_what_is_stored_is_asked_for_by_the_same_door(engine, strata):
     send(engine, id=1, request=asked(name="before"))
     send(engine, id=2, request=asked(name="after"))
@@ -166,7 +208,7 @@ def test_what_runs_in_one_environment_is_refused_by_an_engine_of_several(strata)
         timeout=60,
     )
     error = json.loads(done.stdout.splitlines()[-1])["error"]
-    assert "one environment" in error["what"] and "--python" in error["hint"], error
+    assert "one environment" in error["what"] and "--python" in error["fix"], error
 
 
 def test_a_client_that_goes_away_ends_what_it_asked_for(engine):

@@ -2,6 +2,7 @@
 // What clients of `strata engine` may write: requests, cancels, and what is neither.
 #include "cli/request_queue.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@ namespace strata::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(RequestQueue, gives_requests_in_their_order_and_then_its_end) {
   RequestQueue queue([] {});
@@ -68,15 +70,18 @@ TEST(RequestQueue, answers_lines_that_are_no_request_with_an_error) {
   ::close(ends[1]);
   reader.join();
   ::close(ends[0]);
+  int line = 0;
   for (const char* why : {"not UTF-8 JSON", "no object", "\"id\" is null", "longer than 1048576 bytes"}) {
     const auto entry = queue.next();
     ASSERT_TRUE(entry && entry->error) << why;
     EXPECT_THAT(entry->error->what, HasSubstr(why));
+    EXPECT_THAT(entry->error->facts.where, StartsWith(fmt::format("line {}", ++line)));
   }
   const auto good = queue.next(), cut = queue.next();
   ASSERT_TRUE(good && cut && cut->error);
   EXPECT_FALSE(good->error);
   EXPECT_THAT(cut->error->what, HasSubstr("has no end"));
+  EXPECT_EQ(cut->error->facts.where, "line 6");
   EXPECT_FALSE(queue.next());
 }
 

@@ -205,8 +205,55 @@ TEST(Request, that_is_none_is_refused_with_what_is_allowed_and_the_nearest_name)
         R"("batch": [1, 1])", R"("device": "gpu")", R"("levels": ["a,b"])", R"("ci_width": 2)"}) {
     const auto refused = error(fmt::format(R"({{"verb": "compare", "version": 1, "model": "m", {}}})", wrong).c_str());
     EXPECT_THAT(refused.what, HasSubstr("; allowed: ")) << wrong;
+    EXPECT_TRUE(refused.what.ends_with(
+        fmt::format("member {} is {}; allowed: {}", refused.facts.where, refused.facts.got, refused.facts.allowed)))
+        << refused.what;
     EXPECT_EQ(refused.exit, Exit::usage) << wrong;
   }
+}
+
+TEST(Request, that_is_none_is_refused_with_where_what_was_got_and_what_is_allowed_as_values) {
+  const auto facts = [](const char* text) {
+    const auto read = read_request(Json::parse(text));
+    return read ? Facts{} : read.error().facts;
+  };
+  const auto verb = facts(R"({"verb": "comprae", "version": 1})");
+  EXPECT_EQ(verb.where, "verb");
+  EXPECT_EQ(verb.got, "\"comprae\"");
+  EXPECT_EQ(verb.allowed, "compare, sweep, train, export, generate, show, runs, diff");
+  const auto version = facts(R"({"verb": "compare", "version": [2], "model": "m"})");
+  EXPECT_EQ(version.where, "version");
+  EXPECT_EQ(version.got, "[2]");
+  EXPECT_EQ(version.allowed, "1");
+  const auto name = facts(R"({"verb": "train", "version": 1, "epoch": 3})");
+  EXPECT_EQ(name.where, "request");
+  EXPECT_EQ(name.got, "\"epoch\"");
+  EXPECT_THAT(name.allowed, HasSubstr("epochs, repeats"));
+  EXPECT_EQ(facts(R"({"verb": "compare", "version": 1})").where, "model");
+}
+
+TEST(Member, that_is_typed_wrong_is_refused_with_its_option_and_what_is_allowed_as_values) {
+  TrainRequest train;
+  const auto facts = [members = members_of(train)](const std::string& name, const std::string& value) {
+    for (const auto& member : members)
+      if (member.name == name)
+        if (const auto read = member.read(value); !read) return read.error().facts;
+    return Facts{};
+  };
+  const auto expect = [&](const char* name, const char* value, const char* where, const char* got,
+                          const std::string& allowed) {
+    const auto read = facts(name, value);
+    EXPECT_EQ(read.where, where);
+    EXPECT_EQ(read.got, got);
+    EXPECT_EQ(read.allowed, allowed);
+  };
+  expect("epochs", "0", "--epochs", "\"0\"", "1 to 100000");
+  expect("device", "gpu", "--device", "\"gpu\"", "cpu, cuda");
+  expect("augment", "flip,spin", "--augment", "\"flip,spin\"", "flip, crop");
+  expect("name", "-x", "--name", "\"-x\"", "a text that is not empty and does not begin with -");
+  expect("timeout_s", "soon", "--timeout", "\"soon\"", "a time as 60s or 2m, above 0 and at most 1000 days");
+  expect("loss_margin", "-1", "--loss-margin", "-1", "a number above 0");
+  expect("margin", "1", "--margin", "1", "percentage points above 0 and up to 50");
 }
 
 }  // namespace
