@@ -13,8 +13,8 @@
 #include "common/interrupt.hpp"
 #include "engine/export_runner.hpp"
 #include "engine/generate_runner.hpp"
+#include "engine/measure_request.hpp"
 #include "engine/queries.hpp"
-#include "engine/run_request.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
 
@@ -59,17 +59,6 @@ class EventLines final : public engine::EventSink {
   engine::ProgressPace pace_{std::chrono::milliseconds(500)};
 };
 
-// The result of a run; the list of runs gets its verdicts.
-Result<Json> kept_result(store::Store& store, const std::string& run_id) {
-  const auto run = STRATA_TRY(store.load_run(run_id));
-  auto shown = STRATA_TRY(engine::result_of(run, store));
-  if (shown.verdict)
-    engine::keep_verdict(store, run, *shown.verdict);
-  else
-    engine::keep_verdicts(store, run_id, shown.result);
-  return std::move(shown.result);
-}
-
 struct EngineArguments {
   std::string store, python;
   std::vector<plan::NamedPython> named;
@@ -77,51 +66,49 @@ struct EngineArguments {
   fs::path store_path() const { return store::Store::path_of(store); }
 };
 
+tl::unexpected<Error> other_interpreter() {
+  return fail("the request names another interpreter than this engine was started with",
+              "start one with it: ./strata engine --python PATH, or --env NAME=PATH", Exit::usage);
+}
+
+tl::unexpected<Error> one_environment(const std::string& verb) {
+  return fail(fmt::format("{} runs in one environment, and this engine was started with --env", verb),
+              "start one with its interpreter: ./strata engine --python PATH", Exit::usage);
+}
+
 // What levels need was built for the interpreters that the engine was started with: programs of another one would
 // measure that one's PyTorch under this name.
 Result<void> set_environments(requests::Request& request, const EngineArguments& a) {
   auto& common = requests::common_of(request);
   const auto& asked = common.options.environments;
   if ((!common.python.empty() && common.python != a.python) || (!asked.empty() && asked != a.named))
-    return fail("the request names another interpreter than this engine was started with",
-                "start one with it: ./strata engine --python PATH, or --env NAME=PATH", Exit::usage);
+    return other_interpreter();
   const bool takes_several = std::holds_alternative<requests::CompareRequest>(request) ||
                              std::holds_alternative<requests::SweepRequest>(request);
-  if (!a.named.empty() && !takes_several)
-    return fail(
-        fmt::format("{} runs in one environment, and this engine was started with --env", requests::verb_of(request)),
-        "start one with its interpreter: ./strata engine --python PATH", Exit::usage);
+  if (!a.named.empty() && !takes_several) return one_environment(requests::verb_of(request));
   common.python = a.python;
   common.options.environments = a.named;
   return {};
 }
 
-// Runs, and says its result; what was measured before an error or a cancel is a result, too.
-Result<void> measure(const Json& id, const requests::CompareRequest& asked, const engine::RunContext& context,
-                     engine::RunKind kind, const EngineArguments& a) {
-  EventLines events(id);
-  const auto path = a.store_path();
-  if (!a.store.empty()) kind.settings["store"] = a.store;
-  auto ready = STRATA_TRY(engine::prepare_run(asked, context, path, kind, events));
-  auto store = STRATA_TRY(store::Store::open(path));
-  const auto ended = STRATA_TRY(engine::run_prepared(ready, asked, context, store, kind, events));
+// What was measured before an error or a cancel is a result, too.
+Result<void> say_measured(const Json& id, const engine::MeasuredRun& done, const EngineArguments& a) {
   const bool cancelled = interrupted();
-  if (!ended.has_case && ended.failed) return tl::unexpected(*ended.failed);
-  if (!ended.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
-  const auto& run_id = ready.setting.run_id;
-  auto result = kept_result(store, run_id);
+  if (!done.has_case && done.failed) return tl::unexpected(*done.failed);
+  if (!done.has_case) return fail("cancelled: nothing was measured", "", Exit::failed);
+  auto result = engine::kept_result(a.store_path(), done.run_id);
   if (!result) {
-    say_error(id, result.error(), run_id);
+    say_error(id, result.error(), done.run_id);
     return {};
   }
-  const int code = cancelled      ? interrupt_exit_code()
-                   : ended.failed ? static_cast<int>(ended.failed->exit)
-                                  : ended.exit_code();
+  const int code = cancelled     ? interrupt_exit_code()
+                   : done.failed ? static_cast<int>(done.failed->exit)
+                                 : done.exit_code;
   say(id, {{"result", std::move(*result)},
-           {"run", run_id},
+           {"run", done.run_id},
            {"exit_code", code},
            {"cancelled", cancelled},
-           {"failed", ended.failed ? Json(ended.failed->what) : Json()}});
+           {"failed", done.failed ? Json(done.failed->what) : Json()}});
   return {};
 }
 
@@ -138,15 +125,13 @@ Result<void> carry_out(const Json& id, requests::Request request, const EngineAr
   STRATA_TRY(set_environments(request, a));
   const engine::RunContext context{
       .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
-  if (const auto* compare = std::get_if<requests::CompareRequest>(&request))
-    return measure(id, *compare, context, engine::comparison(*compare), a);
-  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request))
-    return measure(id, *sweep, context, engine::sweep(*sweep, context), a);
-  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) {
-    auto plan = STRATA_TRY(engine::plan_training(*train, context));
-    return measure(id, plan, context, engine::training(plan, context), a);
-  }
   EventLines events(id);
+  if (std::holds_alternative<requests::CompareRequest>(request) ||
+      std::holds_alternative<requests::SweepRequest>(request) ||
+      std::holds_alternative<requests::TrainRequest>(request)) {
+    const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, events));
+    return say_measured(id, done, a);
+  }
   if (const auto* generate = std::get_if<requests::GenerateRequest>(&request)) {
     const auto done = STRATA_TRY(engine::run_generate(*generate, events));
     say_result(
@@ -163,6 +148,27 @@ Result<void> carry_out(const Json& id, requests::Request request, const EngineAr
   return {};
 }
 
+Result<void> carry_out_suite(const Json& id, requests::SuiteRequest request, const EngineArguments& a) {
+  if (!request.python.empty() && request.python != a.python) return other_interpreter();
+  if (!a.named.empty()) return one_environment("run");
+  request.python = a.python;
+  EventLines events(id);
+  const auto done = STRATA_TRY(engine::measure_suite(request, a.store, events));
+  return say_measured(id, done, a);
+}
+
+Result<void> answer_run(const Json& id, const Json& asked, const EngineArguments& a) {
+  plan::forget_fresh_captures();
+  if (requests::is_suite(asked)) {
+    const auto suite = STRATA_TRY(requests::read_suite_request(asked));
+    return carry_out_suite(id, suite, a);
+  }
+  const auto request = STRATA_TRY(requests::read_request(asked));
+  auto done = carry_out(id, request, a);
+  if (!done) done.error().facts.where = requests::member_at(request, done.error().facts.where);
+  return done;
+}
+
 void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) try {
   if (entry.error) return say_error(entry.id, *entry.error);
   if (entry.cancelled) return say_error(entry.id, {"cancelled before it began", "", Exit::failed});
@@ -173,15 +179,10 @@ void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) 
     return answer ? say_result(entry.id, std::move(answer->result), answer->exit_code)
                   : say_error(entry.id, answer.error());
   }
-  auto request = requests::read_request(entry.request);
-  if (!request) return say_error(entry.id, request.error());
-  plan::forget_fresh_captures();
-  auto done = carry_out(entry.id, *request, a);
+  const auto done = answer_run(entry.id, entry.request, a);
   if (!done && interrupted())
     return say_error(entry.id, {"cancelled: nothing was measured or written", "", Exit::failed});
-  if (done) return;
-  done.error().facts.where = requests::member_at(*request, done.error().facts.where);
-  say_error(entry.id, done.error());
+  if (!done) say_error(entry.id, done.error());
 } catch (const std::exception& error) {  // what no check foresaw costs this answer, and no other
   say_error(entry.id, {std::string("unforeseen: ") + error.what(), "what was measured is stored", Exit::failed});
 }

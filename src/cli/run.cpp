@@ -16,7 +16,6 @@
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "engine/suite_run.hpp"
-#include "plan/scale.hpp"
 #include "probe/machine.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
@@ -142,8 +141,9 @@ Result<int> run_entry(const requests::Request& request, engine::RunContext conte
   return code;
 }
 
-Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std::vector<engine::SuiteEntry>& entries,
-                        const fs::path& store) {
+Result<int> run_suite(SuiteArguments& a) {
+  const auto [suite, entries, store] = STRATA_TRY(engine::read_suite(a, a.store));
+  STRATA_TRY(find_resumed(a, store, suite));
   engine::SuiteRun suite_run(a.resumed ? *a.resumed : engine::describe_suite(suite, entries, a, a.command, a.format),
                              store);
   ProgressLine line;
@@ -155,29 +155,13 @@ Result<int> run_planned(SuiteArguments& a, const suite::Suite& suite, const std:
     return 0;
   }
   STRATA_TRY(agree_to(total, a));
-  suite_run.predict(planned);
-  STRATA_TRY(suite_run.begin(a.resumed.has_value()));
-  const auto gone = suite_run.go_on(planned, line, [&](const auto& request, engine::RunContext context) {
+  STRATA_TRY(suite_run.run(planned, a.resumed.has_value(), line, [&](const auto& request, engine::RunContext context) {
     line.clear();
     return run_entry(request, std::move(context), a);
-  });
-  const auto ended = suite_run.end();
-  STRATA_TRY(gone);
-  STRATA_TRY(ended);
+  }));
   const int shown_code = show_suite(a, store, suite_run.id());
   if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} continues\n", suite_run.id()));
   return shown_code != 0 && !interrupted() ? shown_code : suite_run.exit_code();
-}
-
-Result<int> run_suite(SuiteArguments& a) {
-  if (!a.scale.empty()) STRATA_TRY(plan::parse_scale(a.scale));
-  const auto path = STRATA_TRY(suite::find(a.suite, installation().root));
-  const auto suite = STRATA_TRY(suite::read(path));
-  const auto entries = STRATA_TRY(
-      engine::entries_of(suite, {.scale = a.scale, .data_dir = a.data_dir, .python = a.python, .store = a.store}));
-  const auto store = store::Store::path_of(a.store);
-  STRATA_TRY(find_resumed(a, store, suite));
-  return run_planned(a, suite, entries, store);
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <new>
 
 #include "common/interrupt.hpp"
+#include "common/places.hpp"
 #include "engine/case_plan.hpp"
 #include "engine/training_forecast.hpp"
+#include "plan/scale.hpp"
 #include "probe/gpu.hpp"
 #include "probe/machine.hpp"
 #include "report/access.hpp"
@@ -116,6 +118,16 @@ store::Run describe_suite(const suite::Suite& suite, const std::vector<SuiteEntr
                   {"folder", fs::current_path(ignored).string()},
                   {"entries", all}};
   return run;
+}
+
+Result<ReadSuite> read_suite(const requests::SuiteRequest& request, const std::string& store) {
+  if (!request.scale.empty()) STRATA_TRY(plan::parse_scale(request.scale));
+  ReadSuite ready{.store = store::Store::path_of(store)};
+  const auto path = STRATA_TRY(suite::find(request.suite, installation().root));
+  ready.suite = STRATA_TRY(suite::read(path));
+  ready.entries = STRATA_TRY(entries_of(
+      ready.suite, {.scale = request.scale, .data_dir = request.data_dir, .python = request.python, .store = store}));
+  return ready;
 }
 
 Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
@@ -236,6 +248,16 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink
     STRATA_TRY(write());
   }
   return {};
+}
+
+Result<void> SuiteRun::run(const std::vector<PlannedEntry>& entries, bool resumed, EventSink& events,
+                           const CarryOut& carry_out) {
+  predict(entries);
+  STRATA_TRY(begin(resumed));
+  const auto gone = go_on(entries, events, carry_out);
+  const auto ended = end();
+  STRATA_TRY(gone);
+  return ended;
 }
 
 Result<void> SuiteRun::end() {

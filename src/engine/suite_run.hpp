@@ -21,6 +21,15 @@ struct PlannedEntry {
   std::optional<Error> unavailable;          // why it cannot run here
 };
 
+struct ReadSuite {
+  suite::Suite suite;
+  std::vector<SuiteEntry> entries;
+  std::filesystem::path store;
+};
+
+// Its file and what that asks for. `store`: as it was named; empty: the default one. Error: with file and line.
+Result<ReadSuite> read_suite(const requests::SuiteRequest& request, const std::string& store);
+
 // What is predicted of each, in order. `store`: need not exist. Error: an entry that is wrong; with its line.
 Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
                                                const std::filesystem::path& store, EventSink& events);
@@ -40,11 +49,9 @@ class SuiteRun {
   static Result<std::optional<store::Run>> unfinished(const std::filesystem::path& store, const std::string& hash,
                                                       const std::string& scale);
 
-  void predict(const std::vector<PlannedEntry>& entries);  // what is kept of the plan; before begin()
-  Result<void> begin(bool resumed);
-  // Goes through the entries that are not done. Error: the store's.
-  Result<void> go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const CarryOut& carry_out);
-  Result<void> end();
+  // Goes through the entries that are not done, to its end in the store. Error: the store's.
+  Result<void> run(const std::vector<PlannedEntry>& entries, bool resumed, EventSink& events,
+                   const CarryOut& carry_out);
 
   bool is_done(std::size_t entry) const;  // and is not repeated
   int exit_code() const;
@@ -55,6 +62,10 @@ class SuiteRun {
     std::string state, reason;
     int code = 0;
   };
+  void predict(const std::vector<PlannedEntry>& entries);  // what is kept of the plan; before begin()
+  Result<void> begin(bool resumed);
+  Result<void> go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const CarryOut& carry_out);
+  Result<void> end();
   Done run_entry(const PlannedEntry& planned, std::size_t place, const CarryOut& carry_out);
   // The run of an entry that an earlier go left, whatever became of it; nullopt: none.
   Result<std::optional<store::Run>> run_of(std::size_t place) const;

@@ -28,6 +28,7 @@ const std::vector<std::string>& query_verbs() {
 
 std::vector<std::string> all_verbs() {
   auto all = verbs();
+  all.emplace_back("run");
   all.insert(all.end(), query_verbs().begin(), query_verbs().end());
   return all;
 }
@@ -48,6 +49,23 @@ Json json_of(const std::string& verb, const std::vector<Member>& members) {
   Json value{{"verb", verb}, {"version", kRequestVersion}};
   for (const auto& member : members) value[member.name] = member.json();
   return value;
+}
+
+std::vector<std::string> words_of(const std::string& verb, const std::vector<Member>& members) {
+  std::vector<std::string> words{verb};
+  for (const auto& member : members) {
+    if (member.takes == Takes::nothing) words.push_back(member.option);
+    for (auto& value : member.values()) {
+      if (!member.option.empty()) words.push_back(member.option);
+      words.push_back(std::move(value));
+    }
+  }
+  return words;
+}
+
+std::string command_in(std::vector<std::string> words, const std::string& store) {
+  if (!store.empty()) words.insert(words.end(), {"--store", store});
+  return command_of(words);
 }
 
 tl::unexpected<Error> refused(std::string what, std::string hint, Facts facts) {
@@ -132,6 +150,10 @@ Result<Request> read_request(const Json& value) {
   return std::move(*request);
 }
 
+bool is_suite(const Json& value) {
+  return outside::text_or(value, "verb") == "run";
+}
+
 bool is_query(const Json& value) {
   const auto verb = outside::text_or(value, "verb");
   return std::find(query_verbs().begin(), query_verbs().end(), verb) != query_verbs().end();
@@ -162,15 +184,7 @@ std::string member_at(Request request, const std::string& where) {
 
 std::vector<std::string> command_words(const Request& request) {
   auto copy = request;
-  std::vector<std::string> words{verb_of(request)};
-  for (const auto& member : changed(copy)) {
-    if (member.takes == Takes::nothing) words.push_back(member.option);
-    for (auto& value : member.values()) {
-      if (!member.option.empty()) words.push_back(member.option);
-      words.push_back(std::move(value));
-    }
-  }
-  return words;
+  return words_of(verb_of(request), changed(copy));
 }
 
 std::string command_of(const std::vector<std::string>& words) {
@@ -180,9 +194,13 @@ std::string command_of(const std::vector<std::string>& words) {
 }
 
 std::string command_of(const Request& request, const std::string& store) {
-  auto words = command_words(request);
-  if (!store.empty()) words.insert(words.end(), {"--store", store});
-  return command_of(words);
+  return command_in(command_words(request), store);
+}
+
+std::string command_of(const SuiteRequest& request, const std::string& store) {
+  auto copy = request;
+  SuiteRequest plain;
+  return command_in(words_of("run", changed(members_of(copy), members_of(plain))), store);
 }
 
 }  // namespace strata::requests

@@ -28,6 +28,7 @@ nlohmann::json to_json(const SuiteRequest& request);
 // Errors (wrong usage): no object, another version, an unknown verb or member, a member of the wrong type or out of its
 // bounds. What members mean together is checked by what carries the request out.
 Result<Request> read_request(const nlohmann::json& value);
+bool is_suite(const nlohmann::json& value);  // "run"
 // "show", "runs", "diff".
 bool is_query(const nlohmann::json& value);
 Result<Query> read_query(const nlohmann::json& value);                 // of what is one
@@ -41,6 +42,7 @@ std::vector<std::string> command_words(const Request& request);
 
 // The same for a shell: "./strata compare resnet50 --batch 1,8". `store`: named by --store; empty: the default one.
 std::string command_of(const Request& request, const std::string& store = "");
+std::string command_of(const SuiteRequest& request, const std::string& store = "");
 std::string command_of(const std::vector<std::string>& words);
 
 }  // namespace strata::requests

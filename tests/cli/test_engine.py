@@ -175,6 +175,73 @@ def test_what_is_stored_is_asked_for_by_the_same_door(engine, strata):
     assert "no run is called 'nosuch'" in answer_to(engine, 7)[1]["error"]["what"]
 
 
+SUITE = f"""title = "Two entries"
+[defaults]
+verb = "compare"
+model = '{MODEL}'
+levels = ["slow", "fast"]
+restarts = 1
+threads = 1
+"""
+
+
+def suite(strata, text: str) -> dict:
+    (strata.folder / "suite.toml").write_text(SUITE + text, encoding="utf-8")
+    return {"verb": "run", "version": 1, "suite": "suite.toml"}
+
+
+def test_a_suite_runs_entry_by_entry_and_its_result_is_what_show_prints(engine, strata):
+    request = suite(strata, "[[entry]]\nbudget = '1s'\n[[entry]]\nbudget = '1s'\nbatch = 2\n")
+    send(engine, id=1, request=request | {"name": "both"})
+    send(engine, id=2, request={"verb": "runs", "version": 1})
+    events, answer = answer_to(engine, 1)
+    assert answer["exit_code"] == 0 and not answer["cancelled"] and not answer["failed"], answer
+    assert any(event.get("text", "").startswith("entry 2 of 2") for event in events), events
+    shown = strata.run("show", answer["run"], "--store", str(strata.store), "--format", "json")
+    assert json.loads(shown.stdout) == answer["result"]
+    runs = answer_to(engine, 2)[1]["result"]
+    assert len(runs) == 3 and all(run["state"] == "finished" for run in runs), runs
+    [whole] = [run for run in runs if run["run"] == answer["run"]]
+    words = f"./strata run suite.toml --name both --store '{strata.store}'"
+    assert whole["command"] == words, whole
+
+
+def test_a_suite_that_is_cancelled_keeps_the_entries_that_are_done(engine, strata):
+    request = suite(strata, "[[entry]]\nbudget = '1s'\n[[entry]]\nbudget = '300s'\nbatch = 2\n")
+    send(engine, id=1, request=request)
+    second = False
+    for line in engine.stdout:
+        event = json.loads(line)
+        second = second or event.get("text", "").startswith("entry 2 of 2")
+        if second and "measuring" in event.get("doing", ""):
+            break
+    send(engine, cancel=1)
+    answer = answer_to(engine, 1)[1]
+    assert answer["cancelled"] and answer["exit_code"] == 130, answer
+    rows = answer["result"]["sections"][0]["items"][0]["rows"]
+    assert [row["state"] for row in rows] == ["done", "interrupted"], rows
+
+
+@pytest.mark.parametrize(
+    ("request_members", "what", "where"),
+    [
+        ({}, "unknown key 'lvels'", "suite.toml:9"),
+        ({"suite": "nosuch.toml"}, "there is no suite 'nosuch.toml'", "suite"),
+        ({"scale": "2"}, "scale", None),
+        ({"sclae": "0.1"}, "which is not known", "request"),
+    ],
+)
+def test_a_suite_that_is_none_is_an_error_and_nothing_is_run(
+    engine, strata, request_members, what, where
+):
+    request = suite(strata, "[[entry]]\nlvels = ['slow']\n")
+    send(engine, id=1, request=request | request_members)
+    error = answer_to(engine, 1)[1]["error"]
+    assert what in error["what"] and error["exit_code"] == 2, error
+    assert error.get("where") == where, error
+    assert not strata.store.exists()
+
+
 def test_a_program_is_generated_and_a_level_exported_or_neither_and_why(engine, strata):
     generate = {"verb": "generate", "version": 1, "model": MODEL, "threads": 1, "output": "program"}
     send(engine, id=1, request=generate)
