@@ -43,7 +43,7 @@ def unknown(model: str) -> dict | None:
         "code": "usage",
         "what": f"no model is called '{model}'",
         "where": "model",
-        "got": json.dumps(model),
+        "got": model,
         "hint": (f"did you mean {near[0]}? " if near else "")
         + "`strata list models` shows all; a model of your own is given as path/to/file.py:build",
     }

@@ -48,7 +48,7 @@ void RequestQueue::cancel(const Json& id) {
 void RequestQueue::add_line(const std::string& line) {
   ++line_;
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  auto value = outside::parse(line, "a line of standard input");
+  auto value = outside::parse(line, "a line of standard input", {.unique_keys = true});
   if (!value) return refuse(value.error().what, {.allowed = "JSON"});
   if (!value->is_object())
     return refuse("a line of standard input is no object", {.got = outside::shown(*value), .allowed = "an object"});

@@ -31,12 +31,13 @@ Error error_of(const worker::Finished& ran, const Capture& capture, const fs::pa
   const auto answer = worker::last_line(ran);
   if (const auto what = outside::text_or(answer, "what"); !what.empty() && !ran.timed_out) {
     const auto code = outside::text_or(answer, "code");
+    const auto& got = outside::field(answer, "got");
     return {what,
             outside::text_or(answer, "hint"),
             code == "usage"         ? Exit::usage
             : code == "unavailable" ? Exit::environment
                                     : Exit::failed,
-            {.where = outside::text_or(answer, "where"), .got = outside::text_or(answer, "got")}};
+            {.where = outside::text_or(answer, "where"), .got = got.is_null() ? "" : outside::shown(got)}};
   }
   std::error_code ec;
   fs::create_directories(kept_log.parent_path(), ec);

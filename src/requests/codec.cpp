@@ -179,7 +179,7 @@ std::string member_at(Request request, const std::string& where) {
   const auto members = members_of(request);
   const auto at =
       std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.option == where; });
-  return at == members.end() ? where : at->name;
+  return where.empty() || at == members.end() ? where : at->name;  // a model has no option
 }
 
 std::vector<std::string> command_words(const Request& request) {

@@ -54,6 +54,19 @@ TEST(RequestQueue, cancels_what_runs_at_once_and_what_waits_before_it_begins) {
   EXPECT_FALSE(third->cancelled);
 }
 
+TEST(RequestQueue, refuses_a_line_that_says_a_thing_twice) {
+  RequestQueue queue([] {});
+  queue.add_line(R"({"id": 1, "id": 2, "request": {}})");
+  queue.add_line(R"({"id": 1, "request": {"verb": "runs", "limit": 1, "limit": 2}})");
+  queue.end();
+  for (const char* where : {"line 1", "line 2"}) {
+    const auto entry = queue.next();
+    ASSERT_TRUE(entry && entry->error);
+    EXPECT_THAT(entry->error->what, HasSubstr("a key that occurs twice"));
+    EXPECT_EQ(entry->error->facts.where, where);
+  }
+}
+
 TEST(RequestQueue, answers_lines_that_are_no_request_with_an_error) {
   const std::string too_long(3 << 20, 'x');
   int ends[2];

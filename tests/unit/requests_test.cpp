@@ -232,6 +232,12 @@ TEST(Request, that_is_none_is_refused_with_where_what_was_got_and_what_is_allowe
   EXPECT_EQ(facts(R"({"verb": "compare", "version": 1})").where, "model");
 }
 
+TEST(Request, has_a_member_for_an_option_and_none_for_what_is_no_option) {
+  EXPECT_EQ(member_at(TrainRequest{}, "--data-dir"), "data_dir");
+  EXPECT_EQ(member_at(TrainRequest{}, "a/folder"), "a/folder");
+  EXPECT_EQ(member_at(TrainRequest{}, ""), "");
+}
+
 TEST(Member, that_is_typed_wrong_is_refused_with_its_option_and_what_is_allowed_as_values) {
   TrainRequest train;
   const auto facts = [members = members_of(train)](const std::string& name, const std::string& value) {
