@@ -13,6 +13,7 @@
 #include "engine/run_case.hpp"
 #include "engine/training_forecast.hpp"
 #include "probe/machine.hpp"
+#include "report/format.hpp"
 #include "training/run.hpp"
 
 namespace strata::engine {
