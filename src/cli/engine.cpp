@@ -11,6 +11,7 @@
 #include "cli/request_queue.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
+#include "common/outside.hpp"
 #include "engine/export_runner.hpp"
 #include "engine/generate_runner.hpp"
 #include "engine/measure_request.hpp"
@@ -121,7 +122,8 @@ void say_result(const Json& id, Json result, int code = 0) {
            {"failed", nullptr}});
 }
 
-Result<void> carry_out(const Json& id, requests::Request request, const EngineArguments& a) {
+Result<void> carry_out(const RequestQueue::Entry& entry, requests::Request request, const EngineArguments& a) {
+  const auto& id = entry.id;
   STRATA_TRY(set_environments(request, a));
   const engine::RunContext context{
       .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
@@ -129,7 +131,7 @@ Result<void> carry_out(const Json& id, requests::Request request, const EngineAr
   if (std::holds_alternative<requests::CompareRequest>(request) ||
       std::holds_alternative<requests::SweepRequest>(request) ||
       std::holds_alternative<requests::TrainRequest>(request)) {
-    const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, events));
+    const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, {entry.shard, false}, events));
     return say_measured(id, done, a);
   }
   if (const auto* generate = std::get_if<requests::GenerateRequest>(&request)) {
@@ -157,14 +159,15 @@ Result<void> carry_out_suite(const Json& id, requests::SuiteRequest request, con
   return say_measured(id, done, a);
 }
 
-Result<void> answer_run(const Json& id, const Json& asked, const EngineArguments& a) {
+Result<void> answer_run(const RequestQueue::Entry& entry, const EngineArguments& a) {
   plan::forget_fresh_captures();
+  const auto& asked = entry.request;
   if (requests::is_suite(asked)) {
     const auto suite = STRATA_TRY(requests::read_suite_request(asked));
-    return carry_out_suite(id, suite, a);
+    return carry_out_suite(entry.id, suite, a);
   }
   const auto request = STRATA_TRY(requests::read_request(asked));
-  auto done = carry_out(id, request, a);
+  auto done = carry_out(entry, request, a);
   if (!done) done.error().facts.where = requests::member_at(request, done.error().facts.where);
   return done;
 }
@@ -172,6 +175,12 @@ Result<void> answer_run(const Json& id, const Json& asked, const EngineArguments
 void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) try {
   if (entry.error) return say_error(entry.id, *entry.error);
   if (entry.cancelled) return say_error(entry.id, {"cancelled before it began", "", Exit::failed});
+  const auto verb = outside::text_or(entry.request, "verb");
+  if (!entry.shard.empty() && verb != "sweep" && verb != "train")
+    return say_error(entry.id, {fmt::format("\"shard\": {} is not split into shards", outside::shown(verb)),
+                                "leave \"shard\" out; sweep and train have parts: points and repeats",
+                                Exit::usage,
+                                {"shard", outside::shown(entry.shard), {}}});
   if (requests::is_query(entry.request)) {
     const auto query = requests::read_query(entry.request);
     if (!query) return say_error(entry.id, query.error());
@@ -179,7 +188,7 @@ void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) 
     return answer ? say_result(entry.id, std::move(answer->result), answer->exit_code)
                   : say_error(entry.id, answer.error());
   }
-  const auto done = answer_run(entry.id, entry.request, a);
+  const auto done = answer_run(entry, a);
   if (!done && interrupted())
     return say_error(entry.id, {"cancelled: nothing was measured or written", "", Exit::failed});
   if (!done) say_error(entry.id, done.error());

@@ -59,7 +59,11 @@ void RequestQueue::add_line(const std::string& line) {
     return refuse(fmt::format("the line's \"id\" is {}; allowed: {}", outside::shown(id), allowed),
                   {"id", outside::shown(id), allowed});
   }
-  add({.id = id, .request = outside::field(*value, "request")});
+  const auto& shard = outside::field(*value, "shard");
+  if (!shard.is_null() && !shard.is_string())
+    return refuse(fmt::format("the line's \"shard\" is {}; allowed: a text, as \"2/8\"", outside::shown(shard)),
+                  {"shard", outside::shown(shard), "a text"});
+  add({.id = id, .request = outside::field(*value, "request"), .shard = outside::text_or(*value, "shard")});
 }
 
 void RequestQueue::read_all(int descriptor) {

@@ -21,6 +21,7 @@ class RequestQueue {
     nlohmann::json id, request;
     std::optional<Error> error{};  // the line is none that can be answered otherwise
     bool cancelled = false;
+    std::string shard{};  // of the whole that the request is; empty: all of it
   };
 
   // `cancel_running`: ends the request that runs; called from read_all()'s thread.

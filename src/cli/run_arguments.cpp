@@ -48,11 +48,6 @@ void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string&
       "DIR");
 }
 
-int say_shard_done(const engine::OwnShard& own) {
-  answer(fmt::format("shard {} is done: ./strata show {}\n", own.shard.text(), own.done));
-  return 0;
-}
-
 nlohmann::json kept_of(const RunArguments& a) {
   auto kept = nlohmann::json::object();
   if (!a.store.empty()) kept["store"] = a.store;

@@ -28,9 +28,6 @@ void add_run_arguments(CLI::App& verb, RunArguments& a);
 // --shard, --resume, --on and what goes with that. `parts`: "points".
 void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string& parts);
 
-// Says that nothing is left to do; the exit code.
-int say_shard_done(const engine::OwnShard& own);
-
 // What a run keeps of them beside its request, for `resume` and for the commands that it names; and back from its
 // settings.
 nlohmann::json kept_of(const RunArguments& a);

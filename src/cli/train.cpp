@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include "cli/console.hpp"
-#include "cli/on_slurm.hpp"
 #include "cli/run_verbs.hpp"
+#include "cli/shards.hpp"
 #include "common/interrupt.hpp"
-#include "engine/shard.hpp"
 #include "engine/training_forecast.hpp"
 #include "report/format.hpp"
 #include "report/render_file.hpp"
@@ -80,26 +79,15 @@ Result<int> print_training_plan(const RunArguments& a, const engine::TrainingPla
 Result<int> run_train(const requests::TrainRequest& request, RunArguments& a) {
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));  // before a cluster is sent anything
   std::optional<engine::OwnShard> own;
-  const auto path = store::Store::path_of(a.store);
-  std::vector<int> own_repeats;
-  if (a.cluster.splits()) {
-    const auto whole = STRATA_TRY(engine::whole_training(request));
-    if (!a.cluster.on.empty()) return send_to_slurm(request, a, whole);
-    ProgressLine line;
-    auto shard = STRATA_TRY(engine::own_shard(a.cluster, request, whole, path, a, line));
-    if (!shard.done.empty()) return say_shard_done(shard);
-    own = std::move(shard);
-    for (std::size_t repeat = 0; repeat < whole.parts; ++repeat)
-      if (own->shard.has(repeat)) own_repeats.push_back(static_cast<int>(repeat));
-  }
-  auto plan = engine::plan_training(request, a, std::move(own_repeats));
+  if (const auto code = STRATA_TRY(split_run(request, a, own))) return *code;
+  auto plan = engine::plan_training(request, a, own ? own->numbers() : std::vector<int>());
   if (interrupted()) return interrupt_exit_code();
   if (!plan) return tl::unexpected(plan.error());
   const auto show = [&](store::Store& store, const measure::Setting& setting) {
     return show_document(a, store, setting,
                          [&](const store::Run& run) { return report::training_document(run, store); });
   };
-  return run_as(*plan, a, engine::training(*plan, a, own ? own->settings : Json::object()),
+  return run_as(*plan, a, engine::training(*plan, a, own),
                 {.print_plan = [&](const auto& ready) { return print_training_plan(a, *plan, ready); },
                  .show = show,
                  .kept = "complete epochs are stored",

@@ -24,7 +24,7 @@ Result<MeasuredRun> measure(const CompareRequest& asked, const RunContext& conte
 // The exit code of an entry.
 Result<int> measure_entry(const requests::Request& request, const RunContext& context, const std::string& store,
                           EventSink& events) {
-  auto done = STRATA_TRY(measure_request(request, context, store, events));
+  auto done = STRATA_TRY(measure_request(request, context, store, {}, events));
   if (done.has_case) STRATA_TRY(kept_result(store::Store::path_of(store), done.run_id));
   if (done.failed) return tl::unexpected(std::move(*done.failed));
   return done.exit_code;
@@ -32,16 +32,23 @@ Result<int> measure_entry(const requests::Request& request, const RunContext& co
 
 }  // namespace
 
-Result<MeasuredRun> measure_request(const requests::Request& request, const RunContext& context,
-                                    const std::string& store, EventSink& events) {
+Result<MeasuredRun> measure_request(const requests::Request& request, RunContext context, const std::string& store,
+                                    const ShardChoice& chosen, EventSink& events) {
+  std::optional<OwnShard> own;
+  if (!chosen.shard.empty()) {
+    const auto whole = STRATA_TRY(whole_of(request));
+    own = STRATA_TRY(
+        own_shard(chosen, requests::common_of(request), whole, store::Store::path_of(store), context, events));
+    if (!own->done.empty()) return MeasuredRun{.run_id = own->done, .has_case = true, .failed = {}};
+  }
   if (const auto* compare = std::get_if<CompareRequest>(&request))
     return measure(*compare, context, store, comparison(*compare), events);
   if (const auto* sweep_request = std::get_if<SweepRequest>(&request))
-    return measure(*sweep_request, context, store, sweep(*sweep_request, context), events);
+    return measure(*sweep_request, context, store, sweep(*sweep_request, context, own), events);
   const auto* train = std::get_if<TrainRequest>(&request);
   if (train == nullptr) return fail(requests::verb_of(request) + " makes no run", "", Exit::usage);
-  auto plan = STRATA_TRY(plan_training(*train, context));
-  return measure(plan, context, store, training(plan, context), events);
+  auto plan = STRATA_TRY(plan_training(*train, context, own ? own->numbers() : std::vector<int>()));
+  return measure(plan, context, store, training(plan, context, own), events);
 }
 
 Result<MeasuredRun> measure_suite(const requests::SuiteRequest& request, const std::string& store, EventSink& events) {

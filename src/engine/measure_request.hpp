@@ -18,9 +18,10 @@ struct MeasuredRun {
   int exit_code = 0;              // what the verb would end with, unless it was cancelled or failed
 };
 
-// `store`: as it was named; empty: the default one. Errors: those before it begins; what makes no run.
-Result<MeasuredRun> measure_request(const requests::Request& request, const RunContext& context,
-                                    const std::string& store, EventSink& events);
+// `store`: as it was named; empty: the default one. `chosen`: of a sweep or a training, the shard that is this one's;
+// one that is done is not measured again. Errors: those before it begins; what makes no run.
+Result<MeasuredRun> measure_request(const requests::Request& request, RunContext context, const std::string& store,
+                                    const ShardChoice& chosen, EventSink& events);
 
 // Its entries one after the other, each a run of its own. Errors: those of its file and of its plan; the store's.
 Result<MeasuredRun> measure_suite(const requests::SuiteRequest& request, const std::string& store, EventSink& events);

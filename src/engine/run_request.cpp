@@ -33,10 +33,9 @@ void limit_memory(Prepared& ready) {
 
 // Corners first, so that a budget that ends early has seen the ends; a shard has the corners of the whole grid that
 // fall to it.
-void arrange_points(Prepared& ready, const plan::Grid& grid,
-                    const std::function<void(std::vector<core::CaseSpec>&)>& keep) {
+void arrange_points(Prepared& ready, const plan::Grid& grid, const std::optional<cluster::Shard>& own) {
   auto& specs = ready.specs;
-  if (keep) keep(specs);
+  if (own) specs = cluster::part_of(std::move(specs), *own);
   stats::Random random(ready.setting.order_seed);
   random.shuffle(specs);
   std::stable_partition(specs.begin(), specs.end(), [&](const core::CaseSpec& spec) { return grid.is_corner(spec); });
@@ -70,32 +69,32 @@ RunKind comparison(const CompareRequest& request) {
   return {.verb = "", .measure = run_cases, .settings = {{"request", requests::to_json(request)}}};
 }
 
-RunKind sweep(const SweepRequest& request, const RunContext& context,
-              std::function<void(std::vector<core::CaseSpec>&)> keep, Json settings) {
+RunKind sweep(const SweepRequest& request, const RunContext& context, const std::optional<OwnShard>& own) {
   struct Begun {
     std::optional<plan::Grid> grid;
     BatchBounds bounds;
   };
   const auto begun = std::make_shared<Begun>();
+  auto settings = own ? own->settings : Json::object();
   settings["request"] = requests::to_json(request);
-  return {
-      .verb = "sweep",
-      .arrange = [&request, dry_run = context.dry_run, begun, keep = std::move(keep)](Prepared& ready) -> Result<void> {
-        begun->bounds = STRATA_TRY(begin_search(request, ready));
-        begun->grid.emplace(ready.specs);
-        arrange_points(ready, *begun->grid, keep);
-        if (!dry_run) limit_memory(ready);
-        return {};
-      },
-      .measure =
-          [&request, begun](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
-                            EventSink& events) {
-            return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
+  const auto shard = own ? std::optional(own->shard) : std::nullopt;
+  return {.verb = "sweep",
+          .arrange = [&request, dry_run = context.dry_run, begun, shard](Prepared& ready) -> Result<void> {
+            begun->bounds = STRATA_TRY(begin_search(request, ready));
+            begun->grid.emplace(ready.specs);
+            arrange_points(ready, *begun->grid, shard);
+            if (!dry_run) limit_memory(ready);
+            return {};
           },
-      .settings = std::move(settings)};
+          .measure =
+              [&request, begun](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
+                                EventSink& events) {
+                return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
+              },
+          .settings = std::move(settings)};
 }
 
-RunKind training(TrainingPlan& plan, const RunContext& context, Json settings) {
+RunKind training(TrainingPlan& plan, const RunContext& context, const std::optional<OwnShard>& own) {
   Json all = Json::object();
   if (!context.resumed) {  // else it is judged as it began
     all = {{"dataset", plan.dataset}, {"epochs", plan.epochs},           {"repeats", plan.repeats},
@@ -103,7 +102,7 @@ RunKind training(TrainingPlan& plan, const RunContext& context, Json settings) {
     if (plan.target) all["target"] = *plan.target;
   }
   all["request"] = plan.asked;
-  all.update(settings);
+  if (own) all.update(own->settings);
   return {.verb = "train",
           .arrange = [](Prepared& ready) -> Result<void> {
             drop_untrained(ready);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "engine/shard.hpp"
 #include "engine/stored_run.hpp"
 #include "engine/training_plan.hpp"
 
@@ -21,15 +22,12 @@ struct RunKind {
 
 RunKind comparison(const CompareRequest& request);
 
-// A sweep's points, corners first, the rest in an order drawn from the seed. `keep`: those of a shard; empty: all.
-// `request` outlives it.
-RunKind sweep(const SweepRequest& request, const RunContext& context,
-              std::function<void(std::vector<core::CaseSpec>&)> keep = {},
-              nlohmann::json settings = nlohmann::json::object());
+// A sweep's points, corners first, the rest in an order drawn from the seed; a shard's own, if it is one. `request`
+// outlives it.
+RunKind sweep(const SweepRequest& request, const RunContext& context, const std::optional<OwnShard>& own);
 
-// A training at the levels that train. `plan` outlives it, and gets the images that --scale leaves. `settings`: a
-// shard's.
-RunKind training(TrainingPlan& plan, const RunContext& context, nlohmann::json settings = nlohmann::json::object());
+// A training at the levels that train. `plan` outlives it, and gets the images that --scale leaves.
+RunKind training(TrainingPlan& plan, const RunContext& context, const std::optional<OwnShard>& own);
 
 // All that can be wrong is checked, nothing is measured. `store` need not exist.
 Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context,

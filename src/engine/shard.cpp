@@ -98,16 +98,10 @@ Result<void> go_on(const fs::path& path, RunContext& context, OwnShard& own, Eve
   return {};
 }
 
-}  // namespace
-
-std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const {
-  auto all = question;
-  all["order_seed"] = order_seed ? Json(*order_seed) : Json();
-  if (verb == "train") all["shards"] = shards;
-  return cluster::id_of_whole(all);
-}
-
 Result<Whole> whole_sweep(const requests::SweepRequest& request) {
+  if (!request.find_batch.empty())
+    return fail("--find-batch and shards exclude each other: where it searches next depends on all results",
+                "leave one of them out", Exit::usage);
   const auto specs = STRATA_TRY(plan::specs_of(request.options));
   auto question = STRATA_TRY(question_of(request));
   return Whole{"sweep", specs.size(), std::move(question)};
@@ -126,6 +120,29 @@ Result<Whole> whole_training(const requests::TrainRequest& request) {
   return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
 }
 
+}  // namespace
+
+std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const {
+  auto all = question;
+  all["order_seed"] = order_seed ? Json(*order_seed) : Json();
+  if (verb == "train") all["shards"] = shards;
+  return cluster::id_of_whole(all);
+}
+
+std::vector<int> OwnShard::numbers() const {
+  std::vector<int> own;
+  for (std::size_t part = 0; part < parts; ++part)
+    if (shard.has(part)) own.push_back(static_cast<int>(part));
+  return own;
+}
+
+Result<Whole> whole_of(const requests::Request& request) {
+  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) return whole_sweep(*sweep);
+  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) return whole_training(*train);
+  return fail(fmt::format("{} is not split into shards", requests::verb_of(request)),
+              "sweep and train are: their points and repeats", Exit::usage);
+}
+
 Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const Whole& whole,
                            const fs::path& store, RunContext& context, EventSink& events) {
   const auto shard = STRATA_TRY(cluster::read_shard(chosen.shard));
@@ -139,6 +156,7 @@ Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& requ
                 "give all of them the same: --order-seed 1", Exit::usage);
   OwnShard own;
   own.shard = shard;
+  own.parts = whole.parts;
   const auto node = node_name();
   own.settings = {
       {"shard", shard.text()}, {"shard_of", whole.id(seed, shard.count)}, {"parts", whole.parts}, {"node", node}};

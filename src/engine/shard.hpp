@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cluster/shard.hpp"
 #include "common/file_lock.hpp"
@@ -32,16 +33,18 @@ struct Whole {
   std::string id(std::optional<std::int64_t> order_seed, int shards) const;
 };
 
-// Errors: those of a plan.
-Result<Whole> whole_sweep(const requests::SweepRequest& request);
-Result<Whole> whole_training(const requests::TrainRequest& request);
+// Errors: those of a plan; what is neither a sweep nor a training, or cannot be split.
+Result<Whole> whole_of(const requests::Request& request);
 
 struct OwnShard {
   cluster::Shard shard;
+  std::size_t parts = 0;    // of the whole
   nlohmann::json settings;  // that its run keeps
   std::string done;         // the run in the store that has all of it; empty: none
   // With --resume: a process of a node that was given up may still be at it.
   std::shared_ptr<FileLock> lock;
+
+  std::vector<int> numbers() const;  // of its parts, from 0 on
 };
 
 // What --shard says. With `go_on` the newest run of this shard in `store` that can go on becomes the one that is

@@ -125,6 +125,10 @@ CompareRequest& common_of(Request& request) {
   return std::visit([](auto& asked) -> CompareRequest& { return asked; }, request);
 }
 
+const CompareRequest& common_of(const Request& request) {
+  return std::visit([](const auto& asked) -> const CompareRequest& { return asked; }, request);
+}
+
 Json to_json(const Request& request) {
   auto copy = request;
   return json_of(verb_of(request), changed(copy));

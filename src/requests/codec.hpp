@@ -20,6 +20,7 @@ std::string verb_of(const Request& request);
 std::optional<Request> request_for(const std::string& verb);
 // The part that all have.
 CompareRequest& common_of(Request& request);
+const CompareRequest& common_of(const Request& request);
 
 // {"verb": "compare", "version": 1, "model": "resnet50", ...}: members that differ from their defaults.
 nlohmann::json to_json(const Request& request);

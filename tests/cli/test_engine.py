@@ -222,6 +222,41 @@ def test_a_suite_that_is_cancelled_keeps_the_entries_that_are_done(engine, strat
     assert [row["state"] for row in rows] == ["done", "interrupted"], rows
 
 
+def measured_rows(answer: dict) -> list:
+    items = [item for section in answer["result"]["sections"] for item in section["items"]]
+    [points] = [item for item in items if item.get("id") == "points"]
+    return points["rows"]
+
+
+def test_a_shard_of_a_sweep_has_its_points_and_the_whole_as_far_as_it_is_stored(engine):
+    grid = asked(verb="sweep", batch=[1, 2], order_seed=1)
+    send(engine, id=1, shard="1/2", request=grid)
+    send(engine, id=2, shard="2/2", request=grid)
+    events, first = answer_to(engine, 1)
+    [plan] = [event for event in events if event["event"] == "plan"]
+    assert len(plan["points"]) == 1 and first["exit_code"] == 0, first
+    events, second = answer_to(engine, 2)
+    [plan] = [event for event in events if event["event"] == "plan"]
+    assert len(plan["points"]) == 1 and second["run"] != first["run"]
+    assert len(measured_rows(first)) == 2 and len(measured_rows(second)) == 4  # of two levels
+
+
+@pytest.mark.parametrize(
+    ("shard", "members", "words"),
+    [
+        ("1/2", {}, "is not split into shards"),
+        ("1/2", {"verb": "show", "version": 1}, "is not split into shards"),
+        ("3/2", {"verb": "sweep", "batch": [1, 2]}, "--shard 3/2"),
+        ("1/3", {"verb": "sweep", "batch": [1, 2]}, "there are 2 points to split"),
+        (2, {"verb": "sweep", "batch": [1, 2]}, '"shard" is 2'),
+    ],
+)
+def test_a_shard_that_is_none_is_an_error(engine, shard, members, words):
+    send(engine, id=1, shard=shard, request=asked(**members))
+    answer = answer_to(engine, None if shard == 2 else 1)[1]
+    assert words in answer["error"]["what"] and answer["error"]["exit_code"] == 2, answer
+
+
 @pytest.mark.parametrize(
     ("request_members", "what", "where"),
     [

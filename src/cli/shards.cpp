@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/on_slurm.hpp"
+#include "cli/shards.hpp"
 
 #include <fmt/format.h>
 
 #include "cli/console.hpp"
 #include "cluster/slurm.hpp"
 #include "common/escape.hpp"
+#include "requests/codec.hpp"
+#include "store/store.hpp"
 
 namespace strata::cli {
+namespace {
 
 Result<int> send_to_slurm(const requests::Request& request, const RunArguments& a, const engine::Whole& whole) {
   const auto sent = STRATA_TRY(engine::send_shards(request, a.cluster, whole, a.dry_run));
@@ -24,6 +27,21 @@ Result<int> send_to_slurm(const requests::Request& request, const RunArguments& 
   else
     answer(fmt::format("job {}: {}, a node each\nfolder {}: all nodes must see it\n{}\n", sent.job, shards,
                        folder.path.string(), status));
+  return 0;
+}
+
+}  // namespace
+
+Result<std::optional<int>> split_run(const requests::Request& request, RunArguments& a,
+                                     std::optional<engine::OwnShard>& own) {
+  if (!a.cluster.splits()) return std::nullopt;
+  const auto whole = STRATA_TRY(engine::whole_of(request));
+  if (!a.cluster.on.empty()) return send_to_slurm(request, a, whole);
+  ProgressLine line;
+  own = STRATA_TRY(
+      engine::own_shard(a.cluster, requests::common_of(request), whole, store::Store::path_of(a.store), a, line));
+  if (own->done.empty()) return std::nullopt;
+  answer(fmt::format("shard {} is done: ./strata show {}\n", own->shard.text(), own->done));
   return 0;
 }
 
