@@ -184,7 +184,8 @@ void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) 
   if (requests::is_query(entry.request)) {
     const auto query = requests::read_query(entry.request);
     if (!query) return say_error(entry.id, query.error());
-    auto answer = engine::answer_query(*query, a.store_path());
+    EventLines events(entry.id);
+    auto answer = engine::answer_query(*query, a.store_path(), events);
     return answer ? say_result(entry.id, std::move(answer->result), answer->exit_code)
                   : say_error(entry.id, answer.error());
   }

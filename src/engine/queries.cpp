@@ -7,6 +7,7 @@
 
 #include "cluster/join.hpp"
 #include "common/places.hpp"
+#include "engine/data_sets.hpp"
 #include "report/access.hpp"
 #include "report/diff.hpp"
 #include "report/render/render.hpp"
@@ -107,7 +108,9 @@ int exit_code_of(const Json& difference) {
   return any("open") || any("not_compared") || difference["levels"].empty() ? kUndecided : static_cast<int>(Exit::ok);
 }
 
-Result<Answer> answer_query(const requests::Query& query, const fs::path& path) {
+Result<Answer> answer_query(const requests::Query& query, const fs::path& path, EventSink& events) {
+  if (const auto* data = std::get_if<requests::DataRequest>(&query))
+    return Answer{STRATA_TRY(answer_of_data(*data, events))};
   if (const auto* diff = std::get_if<requests::DiffRequest>(&query)) {
     auto difference = STRATA_TRY(difference_of(*diff, path));
     const int code = exit_code_of(difference);

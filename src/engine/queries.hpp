@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/events.hpp"
 #include "report/document.hpp"
 #include "requests/request.hpp"
 #include "store/store.hpp"
@@ -43,6 +44,7 @@ struct Answer {
   nlohmann::json result;
   int exit_code = 0;
 };
-Result<Answer> answer_query(const requests::Query& query, const std::filesystem::path& store);
+// Whichever it is, a question about data sets, too (data_sets.hpp).
+Result<Answer> answer_query(const requests::Query& query, const std::filesystem::path& store, EventSink& events);
 
 }  // namespace strata::engine

@@ -22,7 +22,7 @@ const std::vector<std::string>& verbs() {
 
 // In the order of Query.
 const std::vector<std::string>& query_verbs() {
-  static const std::vector<std::string> all{"show", "runs", "diff"};
+  static const std::vector<std::string> all{"show", "runs", "diff", "data"};
   return all;
 }
 
@@ -164,10 +164,13 @@ bool is_query(const Json& value) {
 }
 
 Result<Query> read_query(const Json& value) {
-  static const std::vector<Query> plain{ShowRequest{}, RunsRequest{}, DiffRequest{}};
+  static const std::vector<Query> plain{ShowRequest{}, RunsRequest{}, DiffRequest{}, DataRequest{}};
   STRATA_TRY(check_version(value));
   const auto at = std::find(query_verbs().begin(), query_verbs().end(), outside::text_or(value, "verb"));
   auto query = plain.at(static_cast<std::size_t>(at - query_verbs().begin()));
+  if (auto* data = std::get_if<DataRequest>(&query); data != nullptr && value.contains("action"))
+    STRATA_TRY(
+        read_members({{"action", value["action"]}}, {members_of(*data).front()}));  // which says what else it has
   STRATA_TRY(std::visit([&](auto& asked) { return read_members(value, members_of(asked)); }, query));
   return query;
 }

@@ -30,7 +30,7 @@ nlohmann::json to_json(const SuiteRequest& request);
 // bounds. What members mean together is checked by what carries the request out.
 Result<Request> read_request(const nlohmann::json& value);
 bool is_suite(const nlohmann::json& value);  // "run"
-// "show", "runs", "diff".
+// "show", "runs", "diff", "data".
 bool is_query(const nlohmann::json& value);
 Result<Query> read_query(const nlohmann::json& value);                 // of what is one
 Result<SuiteRequest> read_suite_request(const nlohmann::json& value);  // "verb": "run"

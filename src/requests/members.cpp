@@ -12,7 +12,7 @@ namespace {
 using Members = std::vector<Member>;
 
 constexpr int kMostEpochs = 100'000, kMostRepeats = 1000, kMostProofs = 1000;
-constexpr std::int64_t kMostNorms = 1'000'000'000, kMostImages = 1'000'000'000;
+constexpr std::int64_t kMostNorms = 1'000'000'000, kMostImages = 1'000'000'000, kMostPixels = 4096, kMostShown = 10'000;
 
 constexpr const char* kOptimisers =
     "as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 or adamw:...; each also "
@@ -432,6 +432,36 @@ Members members_of(DiffRequest& request) {
       required(described(text(request.after), "after", "", "the later run's, or last")),
       described(share(request.fail_above, true), "fail_above", "--fail-above",
                 "slower by more than this share is a regression", "SHARE")};
+}
+
+Members members_of(DataRequest& r) {
+  const auto action = r.action;
+  Members all{described(choice(r.action, {"list", "info", "verify", "fetch", "show"}), "action", "", "what is done")};
+  if (action != "list")
+    all.push_back(
+        required(described(text(r.name), "name", "",
+                           fmt::format("set, as `strata data list` names it{}",
+                                       action == "fetch" ? "" : ", or a folder of images, with a slash in its name"),
+                           "NAME")));
+  all.push_back(member_of_data_dir(r.data_dir));
+  if (action == "fetch")
+    all.push_back(described(text(r.from), "from", "--from",
+                            "another place with files of the same names: https://, http:// or file://", "URL"));
+  if (action == "list" || action == "fetch") return all;
+  add(all, {described(whole(r.size, 1, kMostPixels), "size", "--size",
+                      "pixels of a side, where images differ in size (VOC, folders)"),
+            described(choice(r.decode, {"full", "scaled"}), "decode", "--decode",
+                      "scaled: JPEGs at the smallest fraction of their size that does; faster, other pixels"),
+            described(flag(r.partial), "partial", "--partial", "accept files with fewer records than the publisher's"),
+            member_of_skip_bad(r.skip_bad),
+            described(threads(r.threads), "threads", "--threads", "that read (default: one for each processor)")});
+  if (action == "verify")
+    all.push_back(described(flag(r.again), "again", "--again", "read it even if the cache is good"));
+  if (action == "show")
+    add(all, {described(choice(r.split, {"train", "test"}), "split", "--split", "whose images"),
+              described(whole(r.count, 1, kMostShown), "count", "--count", "images"),
+              described(text(r.output), "output", "-o", "the page (default: NAME.html)", "FILE")});
+  return all;
 }
 
 Members members_of(Request& request) {

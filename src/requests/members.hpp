@@ -21,6 +21,7 @@ std::vector<Member> members_of(SuiteRequest& request);
 std::vector<Member> members_of(ShowRequest& request);
 std::vector<Member> members_of(RunsRequest& request);
 std::vector<Member> members_of(DiffRequest& request);
+std::vector<Member> members_of(DataRequest& request);  // its action, first, and those that this action has
 
 // Of any verb that captures a network: --input, --size, --inputs, --input-from, --synthetic, --weights, --seed and the
 // limits of these files; --fresh and --timeout. `inputs`: how help calls them, as "your inputs".

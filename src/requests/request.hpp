@@ -66,7 +66,7 @@ struct SuiteRequest {
   std::string python, name;
 };
 
-// Questions to the store about what was measured.
+// Questions about what is there: to the store about what was measured, ...
 struct ShowRequest {
   std::string run = "last";  // its id, a beginning of it, its name, or last
 };
@@ -79,7 +79,19 @@ struct DiffRequest {
   double fail_above = 0.05;   // slower by more is a regression
 };
 
-using Query = std::variant<ShowRequest, RunsRequest, DiffRequest>;
+// Data sets on this machine. `action`: list, info, verify, fetch or show; it says which of the others mean anything.
+struct DataRequest {
+  std::string action = "list";
+  std::string name, data_dir;                            // a set, or a folder of images by class; where sets lie
+  std::string from;                                      // another place to fetch from; empty: the publisher's
+  std::int64_t size = 224;                               // of a side, where images differ in size
+  std::string decode = "full", split = "train", output;  // or scaled; or test; the page (empty: the set's name)
+  int threads = 0;                                       // that read; 0: one for each processor
+  std::int64_t count = 64;                               // images on the page
+  bool partial = false, skip_bad = false, again = false;
+};
+
+using Query = std::variant<ShowRequest, RunsRequest, DiffRequest, DataRequest>;
 using Request = std::variant<CompareRequest, SweepRequest, TrainRequest, ExportRequest, GenerateRequest>;
 
 }  // namespace strata::requests

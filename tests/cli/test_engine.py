@@ -277,6 +277,30 @@ def test_a_suite_that_is_none_is_an_error_and_nothing_is_run(
     assert not strata.store.exists()
 
 
+def test_data_sets_are_listed_read_fetched_and_shown_by_the_same_door(engine, strata):
+    data = {"verb": "data", "version": 1}
+    digits = data | {"name": "digits"}
+    send(engine, id=1, request=data | {"action": "list", "data_dir": "sets"})
+    send(engine, id=2, request=digits | {"action": "verify"})
+    send(engine, id=3, request=digits | {"action": "info"})
+    send(engine, id=4, request=digits | {"action": "fetch"})
+    send(engine, id=5, request=digits | {"action": "show", "count": 4, "output": "page.html"})
+    send(engine, id=6, request=data | {"action": "verify", "name": "mnist", "data_dir": "sets"})
+    send(engine, id=7, request=data | {"action": "fetch", "name": "mnits"})
+    states = {row["set"]: row["state"] for row in answer_to(engine, 1)[1]["result"]}
+    assert states["digits"] == "part of strata" and states["mnist"].startswith("missing: ")
+    for request_id, action in ((2, "verify"), (3, "info")):
+        typed = json.loads(strata.run("data", action, "digits", "--format", "json").stdout)
+        result = answer_to(engine, request_id)[1]["result"]
+        assert result | {"all_s": 0} == typed | {"all_s": 0}
+    assert answer_to(engine, 4)[1]["result"] == {"folder": None, "fetched_now": False}
+    page = strata.folder / "page.html"
+    assert answer_to(engine, 5)[1]["result"] == {"file": str(page)} and page.is_file()
+    missing = answer_to(engine, 6)[1]["error"]
+    assert missing["exit_code"] == 3 and "t10k-images-idx3-ubyte" in missing["what"], missing
+    assert "did you mean 'mnist'" in answer_to(engine, 7)[1]["error"]["what"]
+
+
 def test_a_program_is_generated_and_a_level_exported_or_neither_and_why(engine, strata):
     generate = {"verb": "generate", "version": 1, "model": MODEL, "threads": 1, "output": "program"}
     send(engine, id=1, request=generate)

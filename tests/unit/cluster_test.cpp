@@ -147,7 +147,7 @@ TEST(Whole, is_one_wherever_its_files_lie_and_however_their_paths_are_spelled) {
     requests::SweepRequest request;
     request.options.batches = {1, 2};
     change(request);
-    const auto whole = engine::whole_sweep(request);
+    const auto whole = engine::whole_of(request);
     std::filesystem::current_path(before);
     return whole ? whole->id(1, 2) : whole.error().what;
   };

@@ -173,6 +173,25 @@ TEST(Request, to_the_store_is_read_like_the_others) {
   EXPECT_FALSE(is_query(Json::parse(R"({"verb": "compare", "version": 1})")));
 }
 
+TEST(Request, about_data_has_the_members_of_its_action) {
+  const auto read = [](const char* text) { return read_query(Json::parse(text)); };
+  const auto shown = read(R"({"verb": "data", "version": 1, "action": "show", "name": "mnist", "count": 9})");
+  ASSERT_TRUE(shown) << shown.error().what;
+  EXPECT_EQ(std::get<DataRequest>(*shown).count, 9);
+  ASSERT_TRUE(read(R"({"verb": "data", "version": 1})"));
+  const auto refused = [&](const char* text) {
+    const auto query = read(text);
+    return query ? std::string() : query.error().what;
+  };
+  EXPECT_THAT(refused(R"({"verb": "data", "version": 1, "action": "verfy", "name": "mnist"})"),
+              AllOf(HasSubstr("action"), HasSubstr("list, info, verify, fetch, show")));
+  EXPECT_THAT(refused(R"({"verb": "data", "version": 1, "action": "verify"})"), HasSubstr("names no name"));
+  EXPECT_THAT(refused(R"({"verb": "data", "version": 1, "action": "fetch", "name": "mnist", "count": 9})"),
+              HasSubstr("a member \"count\", which is not known"));
+  EXPECT_THAT(refused(R"({"verb": "data", "version": 1, "action": "info", "name": "mnist", "size": 4097})"),
+              HasSubstr("1 to 4096"));
+}
+
 // The page that programs are written by.
 TEST(Request, has_each_of_its_members_on_the_page_of_the_engine) {
   std::ifstream file(STRATA_SOURCE_DIR "/docs/engine.md");
@@ -181,6 +200,11 @@ TEST(Request, has_each_of_its_members_on_the_page_of_the_engine) {
   for (const char* verb : {"compare", "sweep", "train", "export", "generate"}) {
     auto request = *request_for(verb);
     for (const auto& member : members_of(request)) EXPECT_THAT(page.str(), HasSubstr("`" + member.name + "`")) << verb;
+  }
+  for (const char* action : {"list", "info", "verify", "fetch", "show"}) {
+    DataRequest request{.action = action};
+    for (const auto& member : members_of(request))
+      EXPECT_THAT(page.str(), HasSubstr("`" + member.name + "`")) << action;
   }
 }
 

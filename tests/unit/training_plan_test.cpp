@@ -91,7 +91,8 @@ TEST(TrainingPlan, of_a_run_that_goes_on_leaves_what_it_is_judged_by_as_it_began
   auto plan = plan_training(digits(), {});
   ASSERT_TRUE(plan) << plan.error().what;
   plan->target = 0.9;
-  const nlohmann::json shard{{"shard", "1/2"}};
+  OwnShard shard;
+  shard.settings = {{"shard", "1/2"}};
   const auto begun = training(*plan, {}, shard);
   EXPECT_EQ(begun.verb, "train");
   const auto request = requests::to_json(digits());
