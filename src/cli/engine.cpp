@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata engine`: requests, events and results as JSON lines on standard input and output (docs/engine.md), for
 // Python, notebooks and other programs.
+#include <fmt/format.h>
+
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -125,13 +127,14 @@ void say_result(const Json& id, Json result, int code = 0) {
 Result<void> carry_out(const RequestQueue::Entry& entry, requests::Request request, const EngineArguments& a) {
   const auto& id = entry.id;
   STRATA_TRY(set_environments(request, a));
-  const engine::RunContext context{
-      .command = requests::command_of(request), .resumed = {}, .suite = {}, .dry_run = false};
+  engine::RunContext context{
+      .command = requests::command_of(request, a.store), .resumed = {}, .suite = {}, .dry_run = false};
+  if (!entry.shard.empty()) context.command += " --shard " + entry.shard;
   EventLines events(id);
   if (std::holds_alternative<requests::CompareRequest>(request) ||
       std::holds_alternative<requests::SweepRequest>(request) ||
       std::holds_alternative<requests::TrainRequest>(request)) {
-    const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, {entry.shard, false}, events));
+    const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, {entry.shard, true}, events));
     return say_measured(id, done, a);
   }
   if (const auto* generate = std::get_if<requests::GenerateRequest>(&request)) {
@@ -175,6 +178,7 @@ Result<void> answer_run(const RequestQueue::Entry& entry, const EngineArguments&
 void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) try {
   if (entry.error) return say_error(entry.id, *entry.error);
   if (entry.cancelled) return say_error(entry.id, {"cancelled before it began", "", Exit::failed});
+  const Error cancelled{"cancelled: nothing was measured or written", ""};
   const auto verb = outside::text_or(entry.request, "verb");
   if (!entry.shard.empty() && verb != "sweep" && verb != "train")
     return say_error(entry.id, {fmt::format("\"shard\": {} is not split into shards", outside::shown(verb)),
@@ -186,12 +190,11 @@ void answer_request(const RequestQueue::Entry& entry, const EngineArguments& a) 
     if (!query) return say_error(entry.id, query.error());
     EventLines events(entry.id);
     auto answer = engine::answer_query(*query, a.store_path(), events);
-    return answer ? say_result(entry.id, std::move(answer->result), answer->exit_code)
-                  : say_error(entry.id, answer.error());
+    if (answer) return say_result(entry.id, std::move(answer->result), answer->exit_code);
+    return say_error(entry.id, interrupted() ? cancelled : answer.error());
   }
   const auto done = answer_run(entry, a);
-  if (!done && interrupted())
-    return say_error(entry.id, {"cancelled: nothing was measured or written", "", Exit::failed});
+  if (!done && interrupted()) return say_error(entry.id, cancelled);
   if (!done) say_error(entry.id, done.error());
 } catch (const std::exception& error) {  // what no check foresaw costs this answer, and no other
   say_error(entry.id, {std::string("unforeseen: ") + error.what(), "what was measured is stored", Exit::failed});

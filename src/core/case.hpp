@@ -19,6 +19,8 @@ namespace strata::core {
 enum class Mode { infer, train };
 enum class Precision { fp32, tf32, bf16, amp_bf16 };
 enum class Device { cpu, cuda };
+inline constexpr Mode all_modes[] = {Mode::infer, Mode::train};
+inline constexpr Precision all_precisions[] = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16};
 
 std::string_view name_of(Mode mode);
 std::string_view name_of(Precision precision);  // "amp-bf16"

@@ -32,9 +32,13 @@ bool is_null(Fields& fields, const char* key) {
   return !value || value->is_null();
 }
 
-std::optional<double> number_or_null(Fields& fields, const char* key) {
+std::optional<double> number_or_null(Fields& fields, const char* key, double most) {
   if (is_null(fields, key)) return std::nullopt;
-  return fields.number(key, -HUGE_VAL, HUGE_VAL);
+  return fields.number(key, -most, most);
+}
+
+bool is_real(const Input& input) {
+  return input.dtype.find("float") != std::string::npos;
 }
 
 std::string text_or_null(Fields& fields, const char* key) {
@@ -48,8 +52,9 @@ Result<Input> read_input(const Json& value, const std::string& where, const std:
   input.dtype = fields.text("dtype", input.dtype);
   input.keyword = fields.flag("keyword", false);
   input.shape = fields.integers("shape", std::nullopt, 0, outside::most_whole);
-  input.low = number_or_null(fields, "low");
-  input.high = number_or_null(fields, "high");
+  const double most = is_real(input) ? HUGE_VAL : static_cast<double>(outside::most_whole);
+  input.low = number_or_null(fields, "low", most);
+  input.high = number_or_null(fields, "high", most);
   if (fields.error()) return tl::unexpected(*fields.error());
   return input;
 }
@@ -79,13 +84,12 @@ std::string data_of(const CaseSpec& spec) {
 
 void read_single(Fields& fields, CaseSpec& spec) {
   spec.model = text_or_null(fields, "model");
-  spec.mode = one_of(fields, "mode", {Mode::infer, Mode::train});
+  spec.mode = one_of(fields, "mode", all_modes);
   if (!is_null(fields, "batch")) spec.batch = fields.integer("batch", 1, outside::most_whole);
   if (!is_null(fields, "size"))
     if (const auto size = fields.integers("size", 2, 1, outside::most_whole); size.size() == 2)
       spec.size = std::pair(size[0], size[1]);
-  spec.precision =
-      one_of(fields, "precision", {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16});
+  spec.precision = one_of(fields, "precision", all_precisions);
   spec.device = one_of(fields, "device", {Device::cpu, Device::cuda});
   spec.threads = static_cast<int>(fields.integer("threads", 1, 4096, spec.threads));
   spec.loss = text_or_null(fields, "loss");
@@ -104,9 +108,8 @@ void read_single(Fields& fields, CaseSpec& spec) {
 }  // namespace
 
 Json to_json(const Input& input) {
-  const bool real = input.dtype.find("float") != std::string::npos;
   const auto end = [&](const std::optional<double>& value) {
-    return !value ? Json() : real ? Json(*value) : Json(static_cast<std::int64_t>(*value));
+    return !value ? Json() : is_real(input) ? Json(*value) : Json(static_cast<std::int64_t>(*value));
   };
   return {{"name", input.name},   {"dtype", input.dtype},  {"keyword", input.keyword},
           {"shape", input.shape}, {"low", end(input.low)}, {"high", end(input.high)}};

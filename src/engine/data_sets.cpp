@@ -160,7 +160,9 @@ Result<SetInfo> info_of_data_set(const DataRequest& request, EventSink& events) 
   const auto* entry = data::find_entry(request.name);
   if (entry == nullptr) STRATA_TRY(data::make_reader(request.name, options));
   options.make = false;
-  return SetInfo{.name = request.name, .entry = entry, .opened = open_set(request.name, options, events)};
+  auto opened = open_set(request.name, options, events);
+  if (!opened && interrupted()) return tl::unexpected(opened.error());
+  return SetInfo{.name = request.name, .entry = entry, .opened = std::move(opened)};
 }
 
 Json to_json(const SetInfo& set) {

@@ -80,8 +80,13 @@ Result<std::vector<ListedRun>> list_runs(const requests::RunsRequest& request, c
 
 Result<Json> difference_of(const requests::DiffRequest& request, const fs::path& path) {
   const auto store = STRATA_TRY(store::Store::open_existing(path));
-  const auto before = STRATA_TRY(store.load_run(request.before));
-  const auto after = STRATA_TRY(store.load_run(request.after));
+  const auto named = [&](const std::string& which, const char* member) {
+    auto run = store.load_run(which);
+    if (!run) run.error().facts.where = member;
+    return run;
+  };
+  const auto before = STRATA_TRY(named(request.before, "before"));
+  const auto after = STRATA_TRY(named(request.after, "after"));
   if (before.run_id == after.run_id)
     return fail(fmt::format("{} and {} are the same run", request.before, request.after),
                 "`./strata list runs` shows all", Exit::usage);
@@ -109,8 +114,11 @@ int exit_code_of(const Json& difference) {
 }
 
 Result<Answer> answer_query(const requests::Query& query, const fs::path& path, EventSink& events) {
-  if (const auto* data = std::get_if<requests::DataRequest>(&query))
-    return Answer{STRATA_TRY(answer_of_data(*data, events))};
+  if (const auto* data = std::get_if<requests::DataRequest>(&query)) {
+    auto told = answer_of_data(*data, events);
+    if (!told && told.error().facts.where == "--dataset") told.error().facts.where = "name";
+    return Answer{STRATA_TRY(std::move(told))};
+  }
   if (const auto* diff = std::get_if<requests::DiffRequest>(&query)) {
     auto difference = STRATA_TRY(difference_of(*diff, path));
     const int code = exit_code_of(difference);

@@ -40,6 +40,7 @@ Result<CapturedCase> capture_case(const Prepared& ready, const core::CaseSpec& s
     auto tapped = in_float32(spec);
     tapped.open_batch.reset();
     tapped.light = tapped.all_runs = false;
+    tapped.generic_sets = s.options.weight_sets;
     tapped.deep = true;
     captured.deep = STRATA_TRY(capture(tapped, nullptr));
   }

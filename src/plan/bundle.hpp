@@ -37,8 +37,8 @@ struct Wishes {
       nullptr;  // the bundle of the same case in fp32, whose files a case in another precision shares
 };
 
-// A cached bundle is taken if its files are those of its manifest and, for a user's
-// network, if every file that its capture read is as it was. Error: what the capture said, or how it ended.
+// A cached bundle is taken if its files are those of its manifest and, for a user's network, if every file that its
+// capture read is as it was. Error: what the capture said, or how it ended.
 Result<Bundle> get_bundle(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
                           const Wishes& wishes);
 

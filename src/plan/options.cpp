@@ -65,20 +65,17 @@ Result<std::vector<Value>> named_of(const std::string& option, const std::string
 
 // The modes asked for, in that order.
 Result<std::vector<core::Mode>> modes_of(const Options& options) {
-  return named_of("--mode", options.mode, {core::Mode::infer, core::Mode::train},
-                  "--mode: allowed: infer, train, or both as infer,train");
+  return named_of("--mode", options.mode, core::all_modes, "--mode: allowed: infer, train, or both as infer,train");
 }
 
 // The precisions asked for, in that order.
 Result<std::vector<core::Precision>> precisions_of(const Options& options) {
-  using core::Precision;
   if (options.precision.find("int8") != std::string::npos)
     return usage(
         fmt::format("--precision {}: no level has an int8 path yet that is documented and needs no calibration data",
                     options.precision),
         "allowed: fp32, tf32, bf16, amp-bf16");
-  return named_of("--precision", options.precision,
-                  {Precision::fp32, Precision::tf32, Precision::bf16, Precision::amp_bf16},
+  return named_of("--precision", options.precision, core::all_precisions,
                   "--precision: allowed: fp32, tf32, bf16, amp-bf16, or several as fp32,bf16");
 }
 

@@ -238,6 +238,12 @@ def test_a_shard_of_a_sweep_has_its_points_and_the_whole_as_far_as_it_is_stored(
     events, second = answer_to(engine, 2)
     [plan] = [event for event in events if event["event"] == "plan"]
     assert len(plan["points"]) == 1 and second["run"] != first["run"]
+    send(engine, id=3, shard="1/2", request=grid)
+    again = answer_to(engine, 3)[1]
+    assert again["run"] == first["run"] and again["exit_code"] == 0, "it is done already"
+    send(engine, id=4, request={"verb": "runs", "version": 1})
+    commands = [run["command"] for run in answer_to(engine, 4)[1]["result"]]
+    assert len(commands) == 2 and commands[-1].endswith("--shard 1/2"), commands
     assert len(measured_rows(first)) == 2 and len(measured_rows(second)) == 4  # of two levels
 
 
@@ -298,7 +304,8 @@ def test_data_sets_are_listed_read_fetched_and_shown_by_the_same_door(engine, st
     assert answer_to(engine, 5)[1]["result"] == {"file": str(page)} and page.is_file()
     missing = answer_to(engine, 6)[1]["error"]
     assert missing["exit_code"] == 3 and "t10k-images-idx3-ubyte" in missing["what"], missing
-    assert "did you mean 'mnist'" in answer_to(engine, 7)[1]["error"]["what"]
+    unknown = answer_to(engine, 7)[1]["error"]
+    assert "did you mean 'mnist'" in unknown["what"] and unknown["where"] == "name", unknown
 
 
 def test_a_program_is_generated_and_a_level_exported_or_neither_and_why(engine, strata):

@@ -55,6 +55,7 @@ TEST(CaseSpec, says_which_field_is_wrong_and_what_is_allowed) {
                                     {R"({"threads": "two"})", "threads"},
                                     {R"({"inputs": [{"shape": [1.5]}]})", "inputs[0]"},
                                     {R"({"inputs": 3})", "inputs"},
+                                    {R"({"inputs": [{"shape": [1], "dtype": "int64", "high": 1e300}]})", "high"},
                                     {R"({"optimiser": {"name": "adan"}})", "optimiser"},
                                     {R"({"dynamic": {"low": 1}})", "high"},
                                     {"[]", "spec"}}) {

@@ -244,7 +244,7 @@ TEST(Request, that_is_none_is_refused_with_where_what_was_got_and_what_is_allowe
   const auto verb = facts(R"({"verb": "comprae", "version": 1})");
   EXPECT_EQ(verb.where, "verb");
   EXPECT_EQ(verb.got, "\"comprae\"");
-  EXPECT_EQ(verb.allowed, "compare, sweep, train, export, generate, run, show, runs, diff");
+  EXPECT_EQ(verb.allowed, "compare, sweep, train, export, generate, run, show, runs, diff, data");
   const auto version = facts(R"({"verb": "compare", "version": [2], "model": "m"})");
   EXPECT_EQ(version.where, "version");
   EXPECT_EQ(version.got, "[2]");

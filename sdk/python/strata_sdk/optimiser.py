@@ -45,7 +45,6 @@ BUFFERS = {
     "adamw": ("exp_avg:", "exp_avg_sq:"),
 }
 BELOW_ONE = ("beta1", "beta2")
-LOSSES = ("cross_entropy", "nll")
 SCHEDULES = {"step": ("every", "gamma"), "cosine": ("steps",)}
 
 

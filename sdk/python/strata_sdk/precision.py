@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from . import models
 
-MODES = ("fp32", "tf32", "bf16", "amp-bf16")
 # the largest relative error of one rounding
 UNIT = {
     "fp32": 2.0**-24,
