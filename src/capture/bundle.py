@@ -100,8 +100,7 @@ def check(spec: dict, progress: Progress) -> list[dict]:
     """What capture() would refuse of the question is refused before anything is made: the network
     is built, given the user's weights, and run on its inputs. Returns these as bundle.json lists
     them; raises as capture()."""
-    check_spec(spec)
-    maker = _Capture(spec | {"precision": "fp32"}, Path(), progress, None, Opened([]))
+    maker = _Capture(check_spec(spec) | {"precision": "fp32"}, Path(), progress, None, Opened([]))
     built, _ = maker.begin()
     if spec["weights"]:
         prepare_timed(built.module, maker.spec, [], maker.info)

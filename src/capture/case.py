@@ -60,9 +60,9 @@ FIELDS = (
 ).split()
 
 
-def check_spec(spec: Any) -> None:
-    """The driver has checked its values. Problem where it is none, or where this PyTorch cannot run
-    it."""
+def check_spec(spec: Any) -> dict:
+    """The spec, whose values the driver has checked. Problem where it is none, or where this
+    PyTorch cannot run it."""
     missing = [field for field in FIELDS if field not in spec] if isinstance(spec, dict) else FIELDS
     if missing:
         raise Problem(
@@ -76,6 +76,7 @@ def check_spec(spec: Any) -> None:
             f"this PyTorch ({torch.__version__}) sees no CUDA device",
             "use --device cpu, or a machine and a PyTorch with CUDA",
         )
+    return spec
 
 
 def resolve_inputs(spec: dict, built: Built) -> list[Input]:

@@ -131,26 +131,24 @@ Result<void> carry_out(const RequestQueue::Entry& entry, requests::Request reque
       .command = requests::command_of(request, a.store), .resumed = {}, .suite = {}, .dry_run = false};
   if (!entry.shard.empty()) context.command += " --shard " + entry.shard;
   EventLines events(id);
-  if (std::holds_alternative<requests::CompareRequest>(request) ||
-      std::holds_alternative<requests::SweepRequest>(request) ||
-      std::holds_alternative<requests::TrainRequest>(request)) {
-    const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, {entry.shard, true}, events));
-    return say_measured(id, done, a);
-  }
   if (const auto* generate = std::get_if<requests::GenerateRequest>(&request)) {
     const auto done = STRATA_TRY(engine::run_generate(*generate, events));
     say_result(
         id, {{"folder", done.folder.string()}, {"summary", done.summary}, {"build", done.build}, {"test", done.test}});
     return {};
   }
-  const auto done = STRATA_TRY(engine::run_export(std::get<requests::ExportRequest>(request), a.store_path(), events));
-  say_result(id, {{"folder", done.folder.string()},
-                  {"build", done.build},
-                  {"test", done.test},
-                  {"certificate", done.evidence.certificate},
-                  {"note", done.evidence.certificate.is_object() ? done.evidence.note : done.evidence.why_not},
-                  {"prove", done.proving}});
-  return {};
+  if (const auto* exported = std::get_if<requests::ExportRequest>(&request)) {
+    const auto done = STRATA_TRY(engine::run_export(*exported, a.store_path(), events));
+    say_result(id, {{"folder", done.folder.string()},
+                    {"build", done.build},
+                    {"test", done.test},
+                    {"certificate", done.evidence.certificate},
+                    {"note", done.evidence.certificate.is_object() ? done.evidence.note : done.evidence.why_not},
+                    {"prove", done.proving}});
+    return {};
+  }
+  const auto done = STRATA_TRY(engine::measure_request(request, context, a.store, {entry.shard, true}, events));
+  return say_measured(id, done, a);
 }
 
 Result<void> carry_out_suite(const Json& id, requests::SuiteRequest request, const EngineArguments& a) {

@@ -277,23 +277,6 @@ void Serving::in_processes(Served& served, int repetition) {
   }
 }
 
-// A repetition is a restart with one turn of each level, alone on its cores.
-class ServingTurn : public run::Executor {
- public:
-  ServingTurn(Serving& serving, Served& served) : serving_(serving), served_(served) {}
-  std::string name() const override { return served_.participant->name(); }
-  bool active() const override { return served_.serves(); }
-  Result<run::Came> measure(const run::Turn& turn) override {
-    serving_.in_threads(served_, turn.restart);
-    serving_.in_processes(served_, turn.restart);
-    return run::Came::block;
-  }
-
- private:
-  Serving& serving_;
-  Served& served_;
-};
-
 Json record(const Served& served, const ServePlan& plan, bool& failed) {
   Json points = Json::array();
   for (const auto& point : served.points) {
@@ -337,10 +320,17 @@ Result<bool> serve_clients(std::vector<Participant>& participants, const proof::
     all.push_back(std::move(result));
   }
   Serving serving(reference, plan, progress);
-  std::vector<ServingTurn> turns;
+  // A repetition is a restart with one turn of each level, alone on its cores.
+  std::vector<run::OnlyTurns> turns;
   turns.reserve(all.size());
   std::vector<std::vector<run::Executor*>> groups;
-  for (auto& element : all) groups.push_back({&turns.emplace_back(serving, element)});
+  for (auto& element : all)
+    groups.push_back({&turns.emplace_back(
+        element.participant->name(), [&element] { return element.serves(); },
+        [&serving, &element](const run::Turn& turn) {
+          serving.in_threads(element, turn.restart);
+          serving.in_processes(element, turn.restart);
+        })});
   run::StopByTime one_round(0, 1);
   run::Sink nobody;
   STRATA_TRY(run::Interleaver({.seed = plan.seed, .restarts = plan.repetitions}, one_round, nullptr, nobody)

@@ -34,14 +34,35 @@ class Executor {
   virtual std::string name() const = 0;
   virtual bool active() const = 0;  // false: it takes no further turns, in no restart
 
+  virtual Result<void> start(int restart) = 0;  // afterwards it is warm
   virtual Result<Came> measure(const Turn& turn) = 0;
-  // Nothing to do for one that has no process between its turns, or rests by itself.
-  virtual Result<void> start(int /*restart*/) { return {}; }  // afterwards it is warm
-  virtual void pause() {}
-  virtual void resume() {}
-  virtual void stop() {}  // also of one that failed, as soon as it did
+  virtual void pause() = 0;
+  virtual void resume() = 0;
+  virtual void stop() = 0;  // also of one that failed, as soon as it did
   // After its last turn of a restart, the others still paused: what remains to be looked at.
   virtual Result<void> finish(int /*restart*/, stats::Random& /*random*/) { return {}; }
+};
+
+// One that holds nothing between its turns, or rests by itself: nothing is to be started or paused.
+class OnlyTurns : public Executor {
+ public:
+  OnlyTurns(std::string name, std::function<bool()> active, std::function<void(const Turn&)> take)
+      : name_(std::move(name)), active_(std::move(active)), take_(std::move(take)) {}
+  std::string name() const override { return name_; }
+  bool active() const override { return active_(); }
+  Result<void> start(int /*restart*/) override { return {}; }
+  Result<Came> measure(const Turn& turn) override {
+    take_(turn);
+    return Came::block;
+  }
+  void pause() override {}
+  void resume() override {}
+  void stop() override {}
+
+ private:
+  std::string name_;
+  std::function<bool()> active_;
+  std::function<void(const Turn&)> take_;
 };
 
 // A turn that was taken.

@@ -71,7 +71,7 @@ class CaseTraining {
   Result<void> check_clocks(std::vector<Seat>& seats, int repeat);
   std::vector<Seat> take_seats(int repeat, const std::vector<std::size_t>& group);
   Result<void> run_epoch(std::vector<Seat>& seats, int repeat, int epoch);
-  class EpochTurns;
+  bool learns(const Seat& seat, int epoch) const;  // has steps of it left
   Result<void> run_interleaved(std::vector<Seat>& seats, const fs::path& order, int repeat, int epoch);
   void turn(Seat& seat, const fs::path& order, int epoch);
   std::int64_t next_look(std::int64_t step) const;
@@ -333,36 +333,22 @@ void CaseTraining::turn(Seat& seat, const fs::path& order, int epoch) {
   if (!seat.out) seat.learner.rest();
 }
 
-// A level in an epoch: a turn is some of its steps, after which it rests by itself.
-class CaseTraining::EpochTurns : public run::Executor {
- public:
-  EpochTurns(CaseTraining& training, std::vector<Seat>& seats, Seat& seat, const fs::path& order, int epoch)
-      : training_(training), seats_(seats), seat_(seat), order_(order), epoch_(epoch) {}
-  std::string name() const override { return seat_.learner.participant().name(); }
-  bool active() const override {
-    return !seat_.out && epoch_ >= seat_.first_epoch && !seat_.learner.diverged() &&
-           seat_.learner.next_step() < training_.steps_;
-  }
-  Result<run::Came> measure(const run::Turn& /*turn*/) override {
-    training_.turn(seat_, order_, epoch_);
-    training_.tell_progress(seats_, seat_.learner.repeat(), epoch_);
-    return run::Came::block;
-  }
+bool CaseTraining::learns(const Seat& seat, int epoch) const {
+  return !seat.out && epoch >= seat.first_epoch && !seat.learner.diverged() && seat.learner.next_step() < steps_;
+}
 
- private:
-  CaseTraining& training_;
-  std::vector<Seat>& seats_;
-  Seat& seat_;
-  const fs::path& order_;
-  int epoch_;
-};
-
-// Until every level has done the steps of the epoch.
+// Until every level has done the steps of the epoch; a turn is some of them.
 Result<void> CaseTraining::run_interleaved(std::vector<Seat>& seats, const fs::path& order, int repeat, int epoch) {
-  std::vector<EpochTurns> turns;
+  std::vector<run::OnlyTurns> turns;
   turns.reserve(seats.size());
   std::vector<run::Executor*> all;
-  for (auto& seat : seats) all.push_back(&turns.emplace_back(*this, seats, seat, order, epoch));
+  for (auto& seat : seats)
+    all.push_back(&turns.emplace_back(
+        seat.learner.participant().name(), [&, this] { return learns(seat, epoch); },
+        [&, this](const run::Turn&) {
+          turn(seat, order, epoch);
+          tell_progress(seats, repeat, epoch);
+        }));
   run::StopByTime never(std::numeric_limits<double>::infinity(), 0);
   run::Sink nobody;
   const auto seed = point_.setting.order_seed ^ static_cast<std::uint64_t>(1 + epoch + 10000 * repeat);
