@@ -31,7 +31,7 @@ void RequestQueue::add(Entry entry) {
   changed_.notify_all();
 }
 
-void RequestQueue::refuse(std::string what, Facts facts) {
+void RequestQueue::refuse(std::string what, ErrorFacts facts) {
   facts.where = fmt::format("line {}", line_) + (facts.where.empty() ? "" : ", " + facts.where);
   add({.id = nullptr,
        .request = nullptr,

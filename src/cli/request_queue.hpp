@@ -40,7 +40,7 @@ class RequestQueue {
 
  private:
   void add(Entry entry);
-  void refuse(std::string what, Facts facts = {});  // the line that was read last
+  void refuse(std::string what, ErrorFacts facts = {});  // the line that was read last
   void cancel(const nlohmann::json& id);
 
   std::function<void()> cancel_running_;

@@ -84,7 +84,7 @@ Error not_allowed(const std::string& option, const std::string& got, const std::
           {option, number ? got : outside::shown(got), allowed}};
 }
 
-Facts among(std::string where, const std::string& got, const std::vector<std::string>& allowed) {
+ErrorFacts among(std::string where, const std::string& got, const std::vector<std::string>& allowed) {
   return {std::move(where), outside::shown(got), fmt::format("{}", fmt::join(allowed, ", "))};
 }
 

@@ -25,6 +25,6 @@ Error unknown_value(const std::string& option, const std::string& got, const std
 Error not_allowed(const std::string& option, const std::string& got, const std::string& allowed, std::string hint = {});
 
 // What stands where one of these words should.
-Facts among(std::string where, const std::string& got, const std::vector<std::string>& allowed);
+ErrorFacts among(std::string where, const std::string& got, const std::vector<std::string>& allowed);
 
 }  // namespace strata

@@ -13,7 +13,7 @@ namespace strata {
 enum class Exit { ok = 0, failed = 1, usage = 2, environment = 3 };
 
 // What the sentence of an error is about, for programs: where it is known as a value. Empty: it is not.
-struct Facts {
+struct ErrorFacts {
   std::string where;    // an option, a member of a request, a path, a place in a text
   std::string got;      // what stands there, as JSON
   std::string allowed;  // what may: bounds, or words with ", " between them
@@ -23,13 +23,14 @@ struct Error {
   std::string what;  // what went wrong, where, what was got and what is allowed
   std::string hint;  // what to do; may be empty
   Exit exit = Exit::failed;
-  Facts facts{};
+  ErrorFacts facts{};
 };
 
 template <class T>
 using Result = tl::expected<T, Error>;
 
-inline tl::unexpected<Error> fail(std::string what, std::string hint = {}, Exit exit = Exit::failed, Facts facts = {}) {
+inline tl::unexpected<Error> fail(std::string what, std::string hint = {}, Exit exit = Exit::failed,
+                                  ErrorFacts facts = {}) {
   return tl::unexpected<Error>(Error{std::move(what), std::move(hint), exit, std::move(facts)});
 }
 

@@ -68,7 +68,7 @@ std::string command_in(std::vector<std::string> words, const std::string& store)
   return command_of(words);
 }
 
-tl::unexpected<Error> refused(std::string what, std::string hint, Facts facts) {
+tl::unexpected<Error> refused(std::string what, std::string hint, ErrorFacts facts) {
   return fail(std::move(what), std::move(hint), Exit::usage, std::move(facts));
 }
 

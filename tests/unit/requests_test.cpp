@@ -239,7 +239,7 @@ TEST(Request, that_is_none_is_refused_with_what_is_allowed_and_the_nearest_name)
 TEST(Request, that_is_none_is_refused_with_where_what_was_got_and_what_is_allowed_as_values) {
   const auto facts = [](const char* text) {
     const auto read = read_request(Json::parse(text));
-    return read ? Facts{} : read.error().facts;
+    return read ? ErrorFacts{} : read.error().facts;
   };
   const auto verb = facts(R"({"verb": "comprae", "version": 1})");
   EXPECT_EQ(verb.where, "verb");
@@ -268,7 +268,7 @@ TEST(Member, that_is_typed_wrong_is_refused_with_its_option_and_what_is_allowed_
     for (const auto& member : members)
       if (member.name == name)
         if (const auto read = member.read(value); !read) return read.error().facts;
-    return Facts{};
+    return ErrorFacts{};
   };
   const auto expect = [&](const char* name, const char* value, const char* where, const char* got,
                           const std::string& allowed) {
