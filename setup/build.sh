@@ -106,6 +106,11 @@ build_levels() {
   say "  Log: $logs/$name.log. To try again: rm -r '$folder'"
 }
 
+# need_all_levels FOLDER: ends the set-up if a program of a level did not compile. For tests: one of an earlier build may be there still, and they would test that.
+need_all_levels() {
+  [[ ! -e $1/FAILED ]] || fail levels "$(<"$1/FAILED")" "see the log above; only what compiles can be tested"
+}
+
 # built_for_levels: the folder of the programs that an earlier call built for strata's own environment; empty: none.
 built_for_levels() (
   STRATA_LEVEL_BUILD=""

@@ -82,6 +82,7 @@ if [[ $need != program ]]; then
     fi
     ((${#programs[@]} == 0)) || set_up_cudnn_frontend
     build_levels "$python" "$level_build" "${programs[@]}"
+    [[ $need != tests || ${#programs[@]} == 0 ]] || need_all_levels "$level_build"
   fi
 fi
 built="$built_earlier ${programs[*]}"

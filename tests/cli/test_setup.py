@@ -236,11 +236,15 @@ def test_a_level_that_does_not_compile_blocks_nothing_and_leaves_the_reason(tmp_
     assert "unavailable" in result.stderr
     assert (folder / "good_built").exists()
     assert "fatal error: no such header" in (folder / "FAILED").read_text()
+    tests = shell(tmp_path, f"need_all_levels '{folder}'; echo went on")
+    assert tests.returncode == 3 and "went on" not in tests.stdout, "tests of an older program"
+    assert "fatal error: no such header" in tests.stderr
     (tmp_path / "levels/CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n"
     )
     assert shell(tmp_path, f"build_levels /usr/bin/python3 '{folder}' all").returncode == 0
     assert not (folder / "FAILED").exists()
+    assert shell(tmp_path, f"need_all_levels '{folder}'").returncode == 0
 
 
 def test_programs_that_the_build_left_out_are_no_targets_and_none_at_all_costs_nothing(tmp_path):
