@@ -43,7 +43,7 @@ built_earlier=$([[ $need == program ]] || ! is_ready levels "$python" || printf 
 
 set_up_packages "$need"
 targets=(strata)
-[[ $parts != *" fast "* && $parts != *" unit "* ]] || targets+=(strata_unit)
+[[ $parts != *" fast "* && $parts != *" long "* ]] || targets+=(strata_unit)
 [[ $parts != *" levels "* && $parts != *" compat "* && $parts != *" long "* ]] || targets+=(strata_training_graph strata_network_code strata_judge_trainings)
 build_preset release "${parts:+ON}" "${targets[@]}"
 if [[ $parts == *" unit "* ]]; then
