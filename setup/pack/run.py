@@ -232,6 +232,32 @@ def run_command(command: Any, step: Any, left_s: float, results: Results, env: d
         )
 
 
+def chosen(plan: list, only: str, commands: str) -> list:
+    """The steps, and of these the commands, that were asked for; none named: all."""
+    wanted = {int(word) for word in only.split(",") if word} or {s.number for s in plan}
+    if unknown := wanted - {step.number for step in plan}:
+        raise SystemExit(f"--only: there is no step {min(unknown)}; steps: 1 to {len(plan)}")
+    plan = [step for step in plan if step.number in wanted]
+    names = [name for name in commands.split(";") if name]
+    known = [command.name for step in plan for command in step.commands]
+    for name in names:
+        if name not in known:
+            raise SystemExit(f"--commands: there is no '{name}'; there are: {'; '.join(known)}")
+    for step in plan if names else []:
+        step.commands = [command for command in step.commands if command.name in names]
+    return plan
+
+
+def print_plan(plan: list, with_commands: bool) -> None:
+    for step in plan:
+        total = sum(command.limit_s for command in step.commands)
+        print(f"step {step.number}: {step.title} (at most {total / 60:.1f} min)")
+        for command in step.commands if with_commands else []:
+            print(
+                f"  {command.limit_s:4.0f} s  {command.name}: {' '.join(map(str, command.words))}"
+            )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0, help="of the whole run")
@@ -247,24 +273,8 @@ def main() -> int:
     steps = load_steps()
     WORK.mkdir(exist_ok=True, mode=0o700)
     plan = steps.steps(PACK, options.python, options.device, options.rehearse)
-    wanted = {int(word) for word in options.only.split(",") if word} or {s.number for s in plan}
-    if unknown := wanted - {step.number for step in plan}:
-        raise SystemExit(f"--only: there is no step {min(unknown)}; steps: 1 to {len(plan)}")
-    plan = [step for step in plan if step.number in wanted]
-    names = [name for name in options.commands.split(";") if name]
-    known = [command.name for step in plan for command in step.commands]
-    for name in names:
-        if name not in known:
-            raise SystemExit(f"--commands: there is no '{name}'; there are: {'; '.join(known)}")
-    for step in plan if names else []:
-        step.commands = [command for command in step.commands if command.name in names]
-    for step in plan:
-        total = sum(command.limit_s for command in step.commands)
-        print(f"step {step.number}: {step.title} (at most {total / 60:.1f} min)")
-        for command in step.commands if options.list else []:
-            print(
-                f"  {command.limit_s:4.0f} s  {command.name}: {' '.join(map(str, command.words))}"
-            )
+    plan = chosen(plan, options.only, options.commands)
+    print_plan(plan, options.list)
     if options.list:
         return 0
     target, versions = packages_of(options.python)

@@ -30,9 +30,7 @@ def main() -> int:
     return capture_one(sys.argv[1:], say)
 
 
-def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
-    """Captures one case."""
-
+def _parser(say: Callable[[dict], None]) -> argparse.ArgumentParser:
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> NoReturn:
             say(
@@ -72,7 +70,12 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
         action="store_true",
         help="captures nothing: says what is wrong with the spec, or which inputs the network takes",
     )
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
+    """Captures one case."""
+    options = _parser(say).parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the half-made folder is removed
 
     say({"progress": "loading PyTorch"})
@@ -93,22 +96,19 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
         )
         return 1
     try:
-        try:
-            spec = json.loads(
-                options.spec
-                if options.spec.startswith("{")
-                else Path(options.spec).read_text(encoding="utf-8")
-            )
-        except (OSError, ValueError) as error:
-            say(
-                {
-                    "ok": False,
-                    "code": "usage",
-                    "what": f"cannot read the spec {options.spec}: {error}",
-                    "hint": "docs/bundle.md describes it",
-                }
-            )
-            return 1
+        text = options.spec
+        spec = json.loads(text if text.startswith("{") else Path(text).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        say(
+            {
+                "ok": False,
+                "code": "usage",
+                "what": f"cannot read the spec {options.spec}: {error}",
+                "hint": "docs/bundle.md describes it",
+            }
+        )
+        return 1
+    try:
         if options.check:
             inputs = check(spec, lambda text: say({"progress": text}))
             say({"ok": True, "inputs": inputs})

@@ -20,7 +20,7 @@ from torch.fx import Node
 
 from capture.aten import NotFunctional
 from capture.functional import make_functional
-from capture.functional_graph import Functional, Value, stopped_gradient, tensors_in
+from capture.functional_graph import Functional, Operation, Value, stopped_gradient, tensors_in
 from strata_sdk.models import last_line
 
 DTYPES = {
@@ -90,81 +90,94 @@ def _functional(program: ExportedProgram) -> Functional:
         return make_functional(program.run_decompositions({}))
 
 
-def _described(
-    flat: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]
-) -> tuple[dict, dict[str, Tensor]]:
-    numbers: dict[int, int] = {}
-    values: list[dict] = []
-    by_kind: dict[str, list[dict]] = {"input": [], "parameter": [], "buffer": [], "constant": []}
-    constants: dict[str, Tensor] = {}
-    # A parameter under several names has one, that of named_parameters(): the exporter takes
-    # another.
-    first_names = {id(parameter): name for name, parameter in module.named_parameters()}
-    own_name = {
-        name: first_names[id(parameter)]
-        for name, parameter in module.named_parameters(remove_duplicate=False)
-    }
-    parameters: dict[str, int] = {}
+class _Description:
+    """The graph as bundle.json has it; numbers values in the order in which they are met."""
 
-    def number(value: Value, node: Node | None = None) -> int:
+    def __init__(self, module: nn.Module) -> None:
+        self.root = type(module).__name__
+        self.values: list[dict] = []
+        self.by_kind: dict[str, list[dict]] = {
+            "input": [],
+            "parameter": [],
+            "buffer": [],
+            "constant": [],
+        }
+        self.constants: dict[str, Tensor] = {}
+        self._numbers: dict[int, int] = {}
+        self._parameters: dict[str, int] = {}
+        # A parameter under several names has one, that of named_parameters(): the exporter takes
+        # another.
+        first_names = {id(parameter): name for name, parameter in module.named_parameters()}
+        self._own_name = {
+            name: first_names[id(parameter)]
+            for name, parameter in module.named_parameters(remove_duplicate=False)
+        }
+
+    def number(self, value: Value, node: Node | None = None) -> int:
         if value.kind == "parameter":
-            value.name = own_name.get(value.name, value.name)
-            if value.name in parameters:
-                return parameters[value.name]
-            parameters[value.name] = len(values)
-        if id(value) not in numbers:
+            value.name = self._own_name.get(value.name, value.name)
+            if value.name in self._parameters:
+                return self._parameters[value.name]
+            self._parameters[value.name] = len(self.values)
+        if id(value) not in self._numbers:
             if value.dtype not in DTYPES:
-                path, kind = ("", "") if node is None else _module_of(node, root)
+                path, kind = ("", "") if node is None else _module_of(node, self.root)
                 place = f" in {path} ({kind})" if path else ""
                 raise NotFunctional(
                     f"the value {value.name}{place} has the type {_plain(value.dtype)}", node
                 )
-            numbers[id(value)] = len(values)
-            values.append(
+            self._numbers[id(value)] = len(self.values)
+            self.values.append(
                 {"name": value.name, "dtype": _plain(value.dtype), "shape": list(value.shape)}
             )
             if value.kind != "node":
-                by_kind[value.kind].append({"value": numbers[id(value)], "name": value.name})
+                self.by_kind[value.kind].append(
+                    {"value": self._numbers[id(value)], "name": value.name}
+                )
             if value.data is not None:
-                constants[value.name] = value.data
-        return numbers[id(value)]
+                self.constants[value.name] = value.data
+        return self._numbers[id(value)]
 
+    def node(self, operation: Operation) -> dict:
+        number = functools.partial(self.number, node=operation.node)
+        args = {name: encoded(arg, number) for name, arg in operation.args.items()}
+        path, kind = _module_of(operation.node, self.root)
+        return {
+            "op": str(operation.target),
+            "name": operation.name,
+            "args": args,
+            "outputs": [number(v) for v in operation.outputs],
+            "module": path,
+            "module_type": kind,
+            "source": source_of(operation.node),
+        }
+
+
+def _described(
+    flat: Functional, module: nn.Module, mode: str, names: list[str], inputs: list[str]
+) -> tuple[dict, dict[str, Tensor]]:
+    about = _Description(module)
     for value, name in zip(flat.inputs, inputs):
         value.name = name
-        number(value)
-    root = type(module).__name__
-    nodes = []
-    for operation in flat.operations:
-        number_here = functools.partial(number, node=operation.node)
-        args = {name: encoded(arg, number_here) for name, arg in operation.args.items()}
-        path, kind = _module_of(operation.node, root)
-        nodes.append(
-            {
-                "op": str(operation.target),
-                "name": operation.name,
-                "args": args,
-                "outputs": [number_here(v) for v in operation.outputs],
-                "module": path,
-                "module_type": kind,
-                "source": source_of(operation.node),
-            }
-        )
+        about.number(value)
+    nodes = [about.node(operation) for operation in flat.operations]
     outputs = [
-        {"name": name, "value": number(v)} for name, v in zip(names, flat.outputs, strict=True)
+        {"name": name, "value": about.number(v)}
+        for name, v in zip(names, flat.outputs, strict=True)
     ]
-    updates = [{"buffer": name, "value": number(v)} for name, v in flat.updates.items()]
+    updates = [{"buffer": name, "value": about.number(v)} for name, v in flat.updates.items()]
     return {
         "graph": 1,
         "mode": mode,
-        "values": values,
-        "inputs": by_kind["input"],
-        "parameters": by_kind["parameter"],
-        "buffers": by_kind["buffer"],
-        "constants": by_kind["constant"],
+        "values": about.values,
+        "inputs": about.by_kind["input"],
+        "parameters": about.by_kind["parameter"],
+        "buffers": about.by_kind["buffer"],
+        "constants": about.by_kind["constant"],
         "nodes": nodes,
         "outputs": outputs,
         "updates": updates,
-    }, constants
+    }, about.constants
 
 
 def _mark_frozen(described: dict, trained: list[str] | None) -> None:

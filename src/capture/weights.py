@@ -91,6 +91,24 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
             f"the weights file {path} ends in '{path.suffix}'",
             "allowed: .safetensors, .pt, .pth",
         )
+    _refuse_program(path)
+    loaded = _unpickled(path)
+    for wrapper in ("state_dict", "model_state_dict", "model"):
+        if isinstance(loaded, Mapping) and isinstance(loaded.get(wrapper), Mapping):
+            loaded = loaded[wrapper]
+    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
+        raise Problem(
+            "usage",
+            f"the weights file {path} holds no name-to-tensor mapping",
+            "save model.state_dict() with torch.save",
+        )
+    if loaded and all(k.startswith("module.") for k in loaded):
+        loaded = {k.removeprefix("module."): v for k, v in loaded.items()}
+    return dict(loaded)
+
+
+def _refuse_program(path: Path) -> None:
+    """Raises Problem where the archive is refused, or holds a network and no weights alone."""
     if zipfile.is_zipfile(path):
         try:
             open_archive(path)
@@ -108,8 +126,12 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
             f"the weights file {path} is {program}, not a file of weights",
             f"give it as the model itself ({path.name} in the place of MODEL), or save model.state_dict() with torch.save",
         )
+
+
+def _unpickled(path: Path) -> object:
+    """What torch.load reads of it without running anything. Raises Problem."""
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         reason = str(error)
         if "Unsupported global" in reason or "Unsupported class" in reason or "GLOBAL" in reason:
@@ -130,18 +152,6 @@ def read_user_weights(path: Path) -> dict[str, Tensor]:
             f"the weights file {path} cannot be read: {type(error).__name__}: {' '.join(_ADVICE.split(str(error))[0].split())[:300]}",
             "save or download it again",
         ) from error
-    for wrapper in ("state_dict", "model_state_dict", "model"):
-        if isinstance(loaded, Mapping) and isinstance(loaded.get(wrapper), Mapping):
-            loaded = loaded[wrapper]
-    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
-        raise Problem(
-            "usage",
-            f"the weights file {path} holds no name-to-tensor mapping",
-            "save model.state_dict() with torch.save",
-        )
-    if loaded and all(k.startswith("module.") for k in loaded):
-        loaded = {k.removeprefix("module."): v for k, v in loaded.items()}
-    return dict(loaded)
 
 
 # ---------------------------------------------------------------------------------- the timed set

@@ -8,6 +8,7 @@ import difflib
 import importlib.util
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -20,6 +21,40 @@ from .models import Built, ModelError, last_line
 def build(model: str, seed: int) -> Built:
     """The network that FILE.py:FUNCTION makes, after seeding torch, in eval mode. Raises
     ModelError."""
+    path, function_name = _place_of(model)
+    function = _function_in(path, function_name)
+    torch.manual_seed(seed)
+    try:
+        result = function()
+    except BaseException as error:
+        raise ModelError(
+            "usage",
+            f"{path}:{function_name}() raised {last_line(error, path)}",
+            "build() takes no arguments and returns the module",
+        ) from error
+    module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+    _check_module(module, result, f"{path}:{function_name}()")
+    _unmap(module)
+    notes = [
+        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else "",
+        _in_no_list(module),
+    ]
+    if half := [p for p in module.parameters() if p.dtype in (torch.float16, torch.bfloat16)]:
+        notes.append(
+            f"{len(half)} of its {len([*module.parameters()])} parameters are {str(half[0].dtype).removeprefix('torch.')}, which fp32 leaves as they are"
+        )
+    return Built(
+        module.eval(),
+        "user",
+        f"{path.stem}:{function_name}",
+        f"{function_name}() of {path.name}",
+        example_inputs=example,
+        note="; ".join(filter(None, notes)),
+    )
+
+
+def _place_of(model: str) -> tuple[Path, str]:
+    """File and function that a model's name gives; the file is there."""
     path_text, colon, function_name = model.rpartition(":")
     if not colon:
         path_text, function_name = model, ""
@@ -47,6 +82,11 @@ def build(model: str, seed: int) -> Built:
             f"the model's file {path} does not exist",
             f"did you mean {path.parent / near[0]}?" if near else "check the path",
         )
+    return path, function_name
+
+
+def _function_in(path: Path, name: str) -> Callable:
+    """What the file, which is run, has under the name."""
     try:
         file_module = load_file(path)
     except BaseException as error:  # a user's file may call exit()
@@ -55,72 +95,50 @@ def build(model: str, seed: int) -> Built:
             f"{path} cannot be imported: {last_line(error, path)}",
             "fix the file, or run it with python to see the whole trace",
         ) from error
-    function = getattr(file_module, function_name, None)
-    if not callable(function):
-        own = [
-            n
-            for n, v in vars(file_module).items()
-            if callable(v) and getattr(v, "__module__", None) == file_module.__name__
-        ]
-        near = difflib.get_close_matches(function_name, own, n=1)
-        what = (
-            f"{path} has no function '{function_name}'"
-            if function is None
-            else f"'{function_name}' in {path} is of type {type(function).__name__}, not a function"
-        )
-        raise ModelError(
-            "usage",
-            what,
-            f"did you mean {path}:{near[0]}?"
-            if near
-            else f"it has: {', '.join(own) or 'no functions'}",
-        )
-    torch.manual_seed(seed)
-    try:
-        result = function()
-    except BaseException as error:
-        raise ModelError(
-            "usage",
-            f"{path}:{function_name}() raised {last_line(error, path)}",
-            "build() takes no arguments and returns the module",
-        ) from error
-    module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+    function = getattr(file_module, name, None)
+    if callable(function):
+        return function
+    own = [
+        n
+        for n, v in vars(file_module).items()
+        if callable(v) and getattr(v, "__module__", None) == file_module.__name__
+    ]
+    near = difflib.get_close_matches(name, own, n=1)
+    what = (
+        f"{path} has no function '{name}'"
+        if function is None
+        else f"'{name}' in {path} is of type {type(function).__name__}, not a function"
+    )
+    raise ModelError(
+        "usage",
+        what,
+        f"did you mean {path}:{near[0]}?"
+        if near
+        else f"it has: {', '.join(own) or 'no functions'}",
+    )
+
+
+def _check_module(module: object, result: object, call: str) -> None:
+    """`call`: what returned `result`, the network or the network with an example."""
     if isinstance(module, type) and issubclass(module, nn.Module):
         raise ModelError(
             "usage",
-            f"{path}:{function_name}() returned the class {module.__name__}, not a module made from it",
+            f"{call} returned the class {module.__name__}, not a module made from it",
             f"return {module.__name__}(...)",
         )
     if not isinstance(module, nn.Module):
         raise ModelError(
             "usage",
-            f"{path}:{function_name}() returned an object of type {type(result).__name__}",
+            f"{call} returned an object of type {type(result).__name__}",
             "it must return a torch.nn.Module, or (module, example_inputs)",
         )
     lazy = [name for name, part in module.named_modules() if _is_lazy(part)]
     if lazy:
         raise ModelError(
             "usage",
-            f"{len(lazy)} modules of {path}:{function_name}() have no shape yet (the first: {lazy[0] or 'itself'})",
+            f"{len(lazy)} modules of {call} have no shape yet (the first: {lazy[0] or 'itself'})",
             "call the network once in build(), on an example, before it is returned",
         )
-    _unmap(module)
-    notes = [
-        f"{function_name}() left it in train mode; it runs in eval mode" if module.training else "",
-        _in_no_list(module),
-    ]
-    if half := [p for p in module.parameters() if p.dtype in (torch.float16, torch.bfloat16)]:
-        notes.append(
-            f"{len(half)} of its {len([*module.parameters()])} parameters are {str(half[0].dtype).removeprefix('torch.')}, which fp32 leaves as they are"
-        )
-    return Built(
-        module.eval(),
-        "user",
-        f"{path.stem}:{function_name}",
-        f"{function_name}() of {path.name}",
-        example_inputs=example,
-        note="; ".join(filter(None, notes)),
-    )
 
 
 def _in_no_list(module: nn.Module) -> str:
