@@ -29,12 +29,7 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
   sets.emplace_back("timed");
   for (const std::string& set : sets) {
     if (!reference.has_set(set)) continue;
-    Line line{.check = title_of(set) + mode,
-              .how = "observed",
-              .result = "not_checked",
-              .value = "",
-              .bound = fmt::format("{:.0f}", strict_limit),
-              .detail = ""};
+    Line line{.check = title_of(set) + mode, .how = "observed", .bound = fmt::format("{:.0f}", strict_limit)};
     const auto it = verdicts.find(set);
     if (it == verdicts.end()) {
       line.detail = "the level's outputs were not taken";
@@ -60,12 +55,7 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
 }
 
 void add_blocks(Lines& lines, const Evidence& evidence, const std::string& mode) {
-  Line line{.check = "outputs while timing" + mode,
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "every block",
-            .detail = ""};
+  Line line{.check = "outputs while timing" + mode, .how = "observed", .bound = "every block"};
   if (evidence.blocks_checked > 0) {
     line.value =
         fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
@@ -81,12 +71,7 @@ void add_blocks(Lines& lines, const Evidence& evidence, const std::string& mode)
 }
 
 void add_following(Lines& lines, const Evidence& evidence) {
-  Line line{.check = "outputs follow their inputs",
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "",
-            .detail = ""};
+  Line line{.check = "outputs follow their inputs", .how = "observed"};
   const auto timed = evidence.sets.find("timed");
   if (timed == evidence.sets.end()) {
     line.detail = "the level's outputs were not taken";
@@ -109,12 +94,7 @@ void add_weights(Lines& lines, const Reference& reference, const Evidence& evide
     return it != evidence.sets.end() && it->second.equal_work();
   };
   const char* other = core::is_light(reference.bundle()) ? "timed" : "generic2";
-  Line line{.check = "weights are used",
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "2 weight sets",
-            .detail = ""};
+  Line line{.check = "weights are used", .how = "observed", .bound = "2 weight sets"};
   if (passed("generic1") && passed(other)) {
     bool differ = false;
     for (const OutputSpec& output : reference.outputs()) {
@@ -147,18 +127,11 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
              .how = "observed",
              .result = "pass",
              .value = reference.weaker() ? "eager in float32" : "the module in float64",
-             .bound = "",
              .detail = reference.weaker() ? "weaker: " + note : "",
              .about_level = false});
   const auto least = std::min_element(power.faults.begin(), power.faults.end(),
                                       [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
-  Line planted{.check = "planted faults are seen",
-               .how = "observed",
-               .result = "not_checked",
-               .value = "",
-               .bound = "the bound",
-               .detail = "",
-               .about_level = false};
+  Line planted{.check = "planted faults are seen", .how = "observed", .bound = "the bound", .about_level = false};
   if (least != power.faults.end()) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", power.faults.size(), least->times_bound);
@@ -181,9 +154,7 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
                .how = "observed",
                .result = "pass",
                .value = fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread),
-               .bound = "",
-               .detail = "not deterministic: its own spread joins the envelope",
-               .about_level = true});
+               .detail = "not deterministic: its own spread joins the envelope"});
   const auto generic = reference.generic_sets();
   weak = weak || generic.size() < (light ? 1 : 2);
   for (const std::string& set : generic) weak = weak || !evidence.sets.contains(set);
@@ -195,10 +166,7 @@ void add_setting(Lines& lines, const Evidence& evidence, const json& required, c
                  const std::string& title) {
   Line line{.check = title,
             .how = "reported",
-            .result = "not_checked",
-            .value = "",
-            .bound = required.is_null() ? "" : (required.is_string() ? required.get<std::string>() : required.dump()),
-            .detail = ""};
+            .bound = required.is_null() ? "" : (required.is_string() ? required.get<std::string>() : required.dump())};
   const json settings = evidence.load.is_object() ? evidence.load.value("settings", json::object()) : json::object();
   const json got = settings.is_object() ? settings.value(name, json()) : json();
   if (!got.is_null()) {
@@ -222,7 +190,6 @@ void add_extent(Lines& lines, const json& bundle) {
        .how = "observed",
        .result = "pass",
        .value = "light",
-       .bound = "",
        .detail = fmt::format(
            "{}, an envelope of {} runs of eager, no planted faults: the corners of the sweep have the "
            "whole",
@@ -235,8 +202,6 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json
       about.value("writes_buffers", std::set<std::string>());  // by every call: not the file's any more
   Line line{.check = "weights read back",
             .how = "observed",
-            .result = "not_checked",
-            .value = "",
             .bound = "SHA-256",
             .detail = "the level cannot read them back; the two weight sets stand for them"};
   if (about.value("weight_bytes", std::int64_t{1}) == 0) line.detail = "the network has none";
@@ -269,12 +234,7 @@ void add_read_back(Lines& lines, const std::filesystem::path& bundle, const json
 
 void add_parameters(Lines& lines, const json& bundle, const Evidence& evidence) {
   const auto bundled = bundle.value("parameters", std::int64_t{0});
-  Line line{.check = "parameter count",
-            .how = "reported",
-            .result = "not_checked",
-            .value = "",
-            .bound = fmt::format("{}", bundled),
-            .detail = ""};
+  Line line{.check = "parameter count", .how = "reported", .bound = fmt::format("{}", bundled)};
   const json count = evidence.load.is_object() ? evidence.load.value("parameters", json()) : json();
   if (count.is_number_integer() && count.get<std::int64_t>() > 0) {
     const auto held = count.get<std::int64_t>();
@@ -300,7 +260,6 @@ void add_specials(Lines& lines, const Evidence& evidence) {
              .how = "observed",
              .result = kept ? "pass" : "fail",
              .value = kept ? "no numbers where eager gives none" : "",
-             .bound = "",
              .detail = *evidence.specials,
              .about_level = false});
 }
@@ -320,13 +279,10 @@ void add_work(Lines& lines, const Evidence& evidence) {
     lines.add(
         {.check = "floating-point operations",
          .how = "assumed",
-         .result = "not_checked",
          .value = fmt::format("{:.3g} of the captured network{}{}", evidence.flops.value_or(0),
                               evidence.uncounted.empty() ? "" : ", without ", fmt::join(evidence.uncounted, ", ")),
-         .bound = "",
          .detail = "not counted in the level; what its kernels do is not seen"});
-  Line line{
-      .check = "time is plausible", .how = "observed", .result = "not_checked", .value = "", .bound = "", .detail = ""};
+  Line line{.check = "time is plausible", .how = "observed"};
   if (evidence.iteration_ms && evidence.limit_ms && *evidence.limit_ms > 0) {
     line.value = fmt::format("{:.3g} ms", *evidence.iteration_ms);
     line.bound = fmt::format("at least {:.2g} ms", *evidence.limit_ms / implausible);
@@ -352,12 +308,7 @@ void add_work(Lines& lines, const Evidence& evidence) {
 
 void add_clock(Lines& lines, const Evidence& evidence) {
   const auto& clock = evidence.clock;
-  Line line{.check = "times are the driver's",
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "",
-            .detail = "no pair of requests of different length"};
+  Line line{.check = "times are the driver's", .how = "observed", .detail = "no pair of requests of different length"};
   if (clock.checked()) {
     line = {.check = "times are the driver's",
             .how = "observed",
@@ -372,12 +323,7 @@ void add_clock(Lines& lines, const Evidence& evidence) {
 }
 
 void add_new_inputs(Lines& lines, const Evidence& evidence) {
-  Line line{.check = "every timed input is new",
-            .how = "reported",
-            .result = "not_checked",
-            .value = "",
-            .bound = "every block",
-            .detail = ""};
+  Line line{.check = "every timed input is new", .how = "reported", .bound = "every block"};
   const int all = evidence.blocks_of_new_inputs + evidence.blocks_of_old_inputs;
   if (evidence.blocks_of_new_inputs > 0 && evidence.blocks_of_old_inputs == 0) {
     line.result = "pass";

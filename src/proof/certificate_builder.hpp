@@ -16,9 +16,9 @@ inline constexpr const char* kNotPlanted = "not planted at this point: the corne
 
 struct Line {
   std::string check;
-  std::string how;     // observed, reported, assumed
-  std::string result;  // pass, fail, not_checked
-  std::string value, bound, detail;
+  std::string how;                     // observed, reported, assumed
+  std::string result = "not_checked";  // or pass, fail
+  std::string value{}, bound{}, detail{};
   bool about_level = true;  // false: of the proof itself; shown, not counted
 };
 

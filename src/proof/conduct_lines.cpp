@@ -12,27 +12,18 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
     lines.add({.check = "which result is checked is drawn afterwards",
                .how = "observed",
                .result = "pass",
-               .value = fmt::format("{:.3g}% of the iterations could be", 100 * conduct.retained_share()),
-               .bound = "",
-               .detail = ""});
+               .value = fmt::format("{:.3g}% of the iterations could be", 100 * conduct.retained_share())});
   if (conduct.states_read()) {  // in mode train
     Line read{.check = "nothing is put off until the state is read",
               .how = "observed",
               .result = "pass",
-              .value = "",
-              .bound = "",
               .detail = "after the blocks of each restart it was read as quickly as a step later"};
     if (const auto why = conduct.complaint_of_states(); !why.empty())
       lines.fail(read, OutputVerdict::Kind::mistrusted, why, "the work is put off");
     else
       lines.add(read);
   }
-  Line processors{.check = "processors used",
-                  .how = "observed",
-                  .result = "not_checked",
-                  .value = "",
-                  .bound = "",
-                  .detail = "not read, or what runs on a GPU"};
+  Line processors{.check = "processors used", .how = "observed", .detail = "not read, or what runs on a GPU"};
   if (conduct.restarts_seen()) {
     processors.result = "pass";
     processors.value = fmt::format("{:.2f}", conduct.processors());
@@ -47,12 +38,8 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
 
 void add_unseen(Lines& lines, const Evidence& evidence) {
   const auto& conduct = evidence.conduct;
-  Line exchanged{.check = "exchanged inputs take as long",
-                 .how = "observed",
-                 .result = "not_checked",
-                 .value = "",
-                 .bound = "",
-                 .detail = "too few blocks of several iterations"};
+  Line exchanged{
+      .check = "exchanged inputs take as long", .how = "observed", .detail = "too few blocks of several iterations"};
   if (conduct.exchanges_compared()) {
     exchanged.result = "pass";
     exchanged.value = fmt::format("{:+.3g} us beside the others", conduct.exchanged_ns() * 1e-3);
@@ -64,9 +51,6 @@ void add_unseen(Lines& lines, const Evidence& evidence) {
     lines.add(exchanged);
   Line unseen{.check = "inputs that it never saw take as long",
               .how = "observed",
-              .result = "not_checked",
-              .value = "",
-              .bound = "",
               .detail = fmt::format("{} of them were timed: too few", conduct.unseen())};
   if (conduct.unseen_compared()) {
     unseen.result = "pass";
@@ -80,12 +64,7 @@ void add_unseen(Lines& lines, const Evidence& evidence) {
 }
 
 void add_references(Lines& lines, const Evidence& evidence) {
-  Line line{.check = "references are out of sight",
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "",
-            .detail = ""};
+  Line line{.check = "references are out of sight", .how = "observed"};
   if (evidence.references_shown && evidence.references_shown->empty()) {
     line.result = "pass";
     line.detail = "the kernel lets the level read no file of them";

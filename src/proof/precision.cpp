@@ -70,12 +70,8 @@ Accuracy accuracy_of(const Reference& reference, std::string_view set, const Saf
 }
 
 void add_precision(Lines& lines, const std::string& precision, const std::optional<PrecisionShare>& share) {
-  Line line{.check = "computes in " + precision,
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = fmt::format("at least {:.2g}", least_share),
-            .detail = ""};
+  Line line{
+      .check = "computes in " + precision, .how = "observed", .bound = fmt::format("at least {:.2g}", least_share)};
   if (!share) {
     line.detail = "the level's outputs were not taken";
     return lines.add(line);

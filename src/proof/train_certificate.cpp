@@ -46,12 +46,7 @@ void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidenc
     const auto weights = set == "timed" ? "timed weights" : "probe weights " + set.substr(5);
     const auto title = fmt::format("loss, gradients and statistics, {}", weights);
     const auto it = training.steps.find(set);
-    Line line{.check = title + mode,
-              .how = "observed",
-              .result = "",
-              .value = "",
-              .bound = fmt::format("{:.0f}", strict_limit),
-              .detail = ""};
+    Line line{.check = title + mode, .how = "observed", .bound = fmt::format("{:.0f}", strict_limit)};
     if (it == training.steps.end()) {
       add_verdict(lines, line, std::nullopt, "the level did not get that far");
       continue;
@@ -73,41 +68,28 @@ void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence
                .result = training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(),
                                                        training.losses->worst_ratio)
                                          : "",
-               .value = "",
-               .bound = "80",
-               .detail = ""},
+               .bound = "80"},
               training.losses, "the level did not get that far");
 }
 
 void add_rules(Lines& lines, const TrainReference& reference, const TrainEvidence& training) {
   if (core::is_light(reference.bundle()))
-    return add_verdict(
-        lines,
-        {.check = "optimiser by differences", .how = "observed", .result = "", .value = "", .bound = "1", .detail = ""},
-        std::nullopt, "rule by rule at the corners alone; here by the step after timing");
+    return add_verdict(lines, {.check = "optimiser by differences", .how = "observed", .bound = "1"}, std::nullopt,
+                       "rule by rule at the corners alone; here by the step after timing");
   for (const auto& rule : training.rules)
     add_verdict(lines,
                 {.check = "optimiser: " + rule.name,
                  .how = "observed",
-                 .result = "",
                  .value = rule.verdict ? fmt::format("{:.2g} of what rounding allows", rule.verdict->worst_ratio) : "",
-                 .bound = "1",
-                 .detail = ""},
+                 .bound = "1"},
                 rule.verdict, rule.note);
   if (training.rules.empty())
-    add_verdict(
-        lines,
-        {.check = "optimiser by differences", .how = "observed", .result = "", .value = "", .bound = "1", .detail = ""},
-        std::nullopt, "the level did not get that far");
+    add_verdict(lines, {.check = "optimiser by differences", .how = "observed", .bound = "1"}, std::nullopt,
+                "the level did not get that far");
 }
 
 void add_update(Lines& lines, const TrainEvidence& training) {
-  Line line{.check = "a step after timing",
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "every restart",
-            .detail = ""};
+  Line line{.check = "a step after timing", .how = "observed", .bound = "every restart"};
   if (training.updates_checked > 0) {
     line.value =
         fmt::format("{} of {} restarts", training.updates_checked - training.updates_failed, training.updates_checked);
@@ -130,9 +112,6 @@ void add_update(Lines& lines, const TrainEvidence& training) {
 void add_replays(Lines& lines, const TrainEvidence& training) {
   Line line{.check = "timed steps, made again one at a time",
             .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "",
             .detail = training.rough_replays > 0 ? "rounding carries too far over so few steps"
                                                  : "no two states were read that lie so few steps apart"};
   if (training.replayed_steps > 0) {
@@ -152,12 +131,7 @@ void add_replays(Lines& lines, const TrainEvidence& training) {
 void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence* strict) {
   const int checked = training.counts_checked + (strict ? strict->counts_checked : 0);
   const auto& wrong = strict && !strict->counts_wrong.empty() ? strict->counts_wrong : training.counts_wrong;
-  Line line{.check = "steps done and learning rate",
-            .how = "reported",
-            .result = "not_checked",
-            .value = "",
-            .bound = "as requested",
-            .detail = wrong};
+  Line line{.check = "steps done and learning rate", .how = "reported", .bound = "as requested", .detail = wrong};
   if (checked > 0) {
     line.result = "pass";
     line.value = fmt::format("{} states", checked);
@@ -169,12 +143,7 @@ void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence
 }
 
 void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& training) {
-  Line line{.check = "losses while timing are finite",
-            .how = "observed",
-            .result = "not_checked",
-            .value = "",
-            .bound = "every block",
-            .detail = ""};
+  Line line{.check = "losses while timing are finite", .how = "observed", .bound = "every block"};
   if (evidence.blocks_checked > 0) {
     line.value =
         fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
@@ -194,16 +163,13 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
                  const std::string& mode) {
   if (!reference.has_dropout()) return;
   if (core::is_light(reference.bundle()))
-    return add_verdict(
-        lines, {.check = "dropout" + mode, .how = "observed", .result = "", .value = "", .bound = "", .detail = ""},
-        std::nullopt, "not looked at in a light proof");
+    return add_verdict(lines, {.check = "dropout" + mode, .how = "observed"}, std::nullopt,
+                       "not looked at in a light proof");
   add_verdict(lines,
               {.check = "dropout" + mode,
                .how = "observed",
-               .result = "",
                .value = fmt::format("{} losses scatter as eager's do", reference.dropout_losses().size()),
-               .bound = "|z| < 4, scatter within 2",
-               .detail = ""},
+               .bound = "|z| < 4, scatter within 2"},
               training.dropout,
               training.dropout_note.empty() ? "the level did not get that far" : training.dropout_note);
   const auto& visible = reference.dropout_visible();
@@ -211,7 +177,6 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
       lines,
       {.check = "dropout probability" + mode,
        .how = "observed",
-       .result = "",
        .value = training.variances ? fmt::format("{} gradients, {:.2f} of what chance allows",
                                                  reference.dropout_groups() * reference.dropout_group(),
                                                  training.variances->worst_ratio)
@@ -221,14 +186,10 @@ void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvide
                      ? fmt::format("sees a probability that is wrong by {:.2g} ({})", visible.error, visible.layer)
                      : fmt::format("the probability of {} shows in no gradient", visible.layer)},
       training.variances, training.dropout ? "no gradient shows it" : "the level did not get that far");
-  add_verdict(lines,
-              {.check = "eval mode leaves dropout out" + mode,
-               .how = "observed",
-               .result = "",
-               .value = "two runs are the same bytes",
-               .bound = "",
-               .detail = ""},
-              training.evaluation, training.evaluation_note);
+  add_verdict(
+      lines,
+      {.check = "eval mode leaves dropout out" + mode, .how = "observed", .value = "two runs are the same bytes"},
+      training.evaluation, training.evaluation_note);
 }
 
 bool add_strength(Lines& lines, const TrainReference& reference, const Evidence& evidence,
@@ -238,8 +199,6 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
              .how = "observed",
              .result = "pass",
              .value = "one step of the module in float64",
-             .bound = "",
-             .detail = "",
              .about_level = false});
   const double widest = reference.widest_gradient_envelope();
   lines.add({.check = "gradients are sharp",
@@ -251,8 +210,6 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
              .about_level = false});
   Line planted{.check = "planted faults are seen",
                .how = "observed",
-               .result = "not_checked",
-               .value = "",
                .bound = fmt::format("{:.0f} times the bound", training_power_limit),
                .detail = core::is_light(reference.bundle()) ? kNotPlanted : "no fault could be planted in this network",
                .about_level = false};
@@ -268,9 +225,7 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
                .how = "observed",
                .result = "pass",
                .value = fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread),
-               .bound = "",
-               .detail = "not deterministic: its own spread joins the envelope",
-               .about_level = true});
+               .detail = "not deterministic: its own spread joins the envelope"});
   bool weak = train_power(reference).weak;
   for (const auto& set : reference.sets()) weak = weak || !training.steps.contains(set);
   return weak;
