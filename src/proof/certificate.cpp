@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "common/outside.hpp"
@@ -32,8 +33,7 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
     Line line{.check = title_of(set) + mode, .how = "observed", .bound = fmt::format("{:.0f}", strict_limit)};
     const auto it = verdicts.find(set);
     if (it == verdicts.end()) {
-      line.detail = "the level's outputs were not taken";
-      lines.add(line);
+      add_verdict(lines, line, std::nullopt, "the level's outputs were not taken");
       continue;
     }
     const OutputVerdict& verdict = it->second;
@@ -43,30 +43,7 @@ void add_sets(Lines& lines, const Reference& reference, const std::map<std::stri
       line.bound = fmt::format("{:.0f}", reassociated_limit);
       line.detail = "looser numerics: the level declares an algorithm that adds in another order";
     }
-    line.result = "pass";
-    if (verdict.equal_work()) {
-      lines.note(verdict.kind);
-      lines.add(line);
-    } else {
-      line.detail = verdict.reason;
-      lines.fail(line, verdict.kind, fmt::format("{}: {}", line.check, verdict.reason), verdict.reason_short);
-    }
-  }
-}
-
-void add_blocks(Lines& lines, const Evidence& evidence, const std::string& mode) {
-  Line line{.check = "outputs while timing" + mode, .how = "observed", .bound = "every block"};
-  if (evidence.blocks_checked > 0) {
-    line.value =
-        fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
-    line.result = "pass";
-  }
-  if (evidence.block_failure && !evidence.block_failure->equal_work()) {
-    line.detail = evidence.block_failure->reason;
-    lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason),
-               evidence.block_failure->reason_short);
-  } else {
-    lines.add(line);
+    add_verdict(lines, line, verdict);
   }
 }
 
@@ -129,10 +106,9 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
              .value = reference.weaker() ? "eager in float32" : "the module in float64",
              .detail = reference.weaker() ? "weaker: " + note : "",
              .about_level = false});
-  const auto least = std::min_element(power.faults.begin(), power.faults.end(),
-                                      [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
+  const auto* least = least_fault(power.faults);
   Line planted{.check = "planted faults are seen", .how = "observed", .bound = "the bound", .about_level = false};
-  if (least != power.faults.end()) {
+  if (least != nullptr) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", power.faults.size(), least->times_bound);
     planted.result = least->times_bound >= power_limit ? "pass" : "fail";
@@ -149,12 +125,7 @@ bool add_strength(Lines& lines, const Reference& reference, const Power& power, 
              .bound = fmt::format("{:.0f}%", 100 * spread_limit),
              .detail = spread ? "" : "a fault that mixes up inputs may stay unseen",
              .about_level = false});
-  if (evidence.own_spread > 0)
-    lines.add({.check = "repeatability",
-               .how = "observed",
-               .result = "pass",
-               .value = fmt::format("{:.2g} (relative) between its own runs", evidence.own_spread),
-               .detail = "not deterministic: its own spread joins the envelope"});
+  add_repeatability(lines, evidence, "runs");
   const auto generic = reference.generic_sets();
   weak = weak || generic.size() < (light ? 1 : 2);
   for (const std::string& set : generic) weak = weak || !evidence.sets.contains(set);
@@ -181,6 +152,39 @@ void add_setting(Lines& lines, const Evidence& evidence, const json& required, c
 }
 
 }  // namespace
+
+void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& verdict, const std::string& note) {
+  if (!verdict) {
+    line.value = "";
+    line.detail = note;
+    return lines.add(line);
+  }
+  line.result = "pass";
+  if (!verdict->equal_work()) return lines.refuse(line, *verdict, line.check);
+  lines.note(verdict->kind);
+  lines.add(line);
+}
+
+void add_blocks(Lines& lines, const Evidence& evidence, Line line) {
+  line.how = "observed";
+  line.bound = "every block";
+  if (evidence.blocks_checked > 0) {
+    line.value =
+        fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
+    line.result = "pass";
+  }
+  if (!evidence.block_failure) return lines.add(line);
+  lines.refuse(line, *evidence.block_failure, "in a timed block");
+}
+
+void add_repeatability(Lines& lines, const Evidence& evidence, const char* runs) {
+  if (evidence.own_spread <= 0) return;
+  lines.add({.check = "repeatability",
+             .how = "observed",
+             .result = "pass",
+             .value = fmt::format("{:.2g} (relative) between its own {}", evidence.own_spread, runs),
+             .detail = "not deterministic: its own spread joins the envelope"});
+}
 
 void add_extent(Lines& lines, const json& bundle) {
   if (!core::is_light(bundle)) return;
@@ -317,9 +321,7 @@ void add_clock(Lines& lines, const Evidence& evidence) {
             .bound = fmt::format("{:.3g} us", clock.allowed_ns() * 1e-3),
             .detail = "what longer requests take more, by the driver's clock, than the level tells"};
   }
-  if (const auto why = clock.complaint(); !why.empty())
-    return lines.fail(line, Kind::mistrusted, why, "its times are not the driver's");
-  lines.add(line);
+  lines.add_unless(line, clock.complaint(), "its times are not the driver's");
 }
 
 void add_new_inputs(Lines& lines, const Evidence& evidence) {
@@ -334,6 +336,34 @@ void add_new_inputs(Lines& lines, const Evidence& evidence) {
     line.detail = "the level leaves its inputs as they are, or they hold no floating-point value that can be changed";
   }
   lines.add(line);
+}
+
+Certificate Lines::certificate(bool none, bool weak,
+                               std::initializer_list<const std::map<std::string, OutputVerdict>*> verdicts,
+                               const std::optional<OutputVerdict>& last) const {
+  json first_difference;
+  std::optional<double> worst;
+  const auto look = [&](const OutputVerdict& verdict) {
+    if (first_difference.is_null() && !verdict.first_difference.empty()) first_difference = verdict.first_difference;
+  };
+  for (const auto* some : verdicts)
+    for (const auto& [set, verdict] : *some) {
+      look(verdict);
+      worst = std::max(worst.value_or(0), verdict.worst_ratio);
+    }
+  if (last) look(*last);
+  return {.proof = {{"verdict", none ? "none" : std::string(to_string(kind_))},
+                    {"weak", weak},
+                    {"observed", count("observed")},
+                    {"reported", count("reported")},
+                    {"assumed", count("assumed")},
+                    {"first_difference", first_difference},
+                    {"worst_ratio", worst && std::isfinite(*worst) ? json(*worst) : json()},
+                    {"lines", to_json()}},
+          .kind = kind_,
+          .none = none,
+          .reason = reason_,
+          .reason_short = brief_};
 }
 
 std::string Evidence::note_clock(const ClockEvidence& seen) {
@@ -359,7 +389,7 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
     add_sets(lines, *in_mode, evidence.in_mode, mode);
     add_precision(lines, in_mode->precision(), evidence.precision);
   }
-  add_blocks(lines, evidence, mode);
+  add_blocks(lines, evidence, {.check = "outputs while timing" + mode, .how = "observed"});
   add_following(lines, evidence);
   add_weights(lines, reference, evidence);
   add_read_back(lines, reference.folder(), reference.bundle(), evidence);
@@ -373,28 +403,10 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
   add_references(lines, evidence);
   add_specials(lines, evidence);
   const bool weak = add_strength(lines, reference, power, evidence);
-  Certificate out;
-  out.kind = lines.kind();
   // Equal in float32 alone proves nothing about the mode that is timed.
-  const bool equal = out.kind == Kind::equal || out.kind == Kind::equal_looser;
-  out.none = (in_mode && equal ? evidence.in_mode : evidence.sets).empty() && evidence.blocks_checked == 0;
-  out.reason = lines.reason();
-  out.reason_short = lines.brief();
-  json first_difference;
-  for (const auto* verdicts : {&evidence.sets, &evidence.in_mode})
-    for (const auto& [set, verdict] : *verdicts)
-      if (first_difference.is_null() && !verdict.first_difference.empty()) first_difference = verdict.first_difference;
-  if (first_difference.is_null() && evidence.block_failure && !evidence.block_failure->first_difference.empty())
-    first_difference = evidence.block_failure->first_difference;
-  out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},
-               {"weak", weak},
-               {"observed", lines.count("observed")},
-               {"reported", lines.count("reported")},
-               {"assumed", lines.count("assumed")},
-               {"first_difference", first_difference},
-               {"worst_ratio", worst_ratio({&evidence.sets, &evidence.in_mode})},
-               {"lines", lines.to_json()}};
-  return out;
+  const auto& shown = in_mode && lines.equal() ? evidence.in_mode : evidence.sets;
+  return lines.certificate(shown.empty() && evidence.blocks_checked == 0, weak, {&evidence.sets, &evidence.in_mode},
+                           evidence.block_failure);
 }
 
 }  // namespace strata::proof

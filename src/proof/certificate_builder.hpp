@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <map>
 
@@ -38,11 +37,28 @@ class Lines {
     lines_.push_back(std::move(line));
   }
 
-  void note(OutputVerdict::Kind kind) { kind_ = std::max(kind_, kind); }  // of a passing line
-  OutputVerdict::Kind kind() const { return kind_; }
-  const std::string& reason() const { return reason_; }
-  const std::string& brief() const { return brief_; }
+  // A line that fails by this verdict; `where`: in front of its reason.
+  void refuse(Line line, const OutputVerdict& verdict, const std::string& where = {}) {
+    line.detail = verdict.reason;
+    fail(std::move(line), verdict.kind, where.empty() ? verdict.reason : where + ": " + verdict.reason,
+         verdict.reason_short);
+  }
 
+  // Fails if there is a complaint, for the level is not believed then; else it stands as it is.
+  void add_unless(Line line, const std::string& complaint, const std::string& brief) {
+    if (complaint.empty()) return add(std::move(line));
+    fail(std::move(line), OutputVerdict::Kind::mistrusted, complaint, brief);
+  }
+
+  void note(OutputVerdict::Kind kind) { kind_ = std::max(kind_, kind); }  // of a passing line
+  bool equal() const { return kind_ == OutputVerdict::Kind::equal || kind_ == OutputVerdict::Kind::equal_looser; }
+
+  // What they add up to. `none`: no outputs were checked; `verdicts`: all that were come to, the last after them.
+  Certificate certificate(bool none, bool weak,
+                          std::initializer_list<const std::map<std::string, OutputVerdict>*> verdicts,
+                          const std::optional<OutputVerdict>& last) const;
+
+ private:
   // Lines of one sort that say something; assumptions count although nothing was checked.
   int count(std::string_view how) const {
     return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& l) {
@@ -62,20 +78,17 @@ class Lines {
     return out;
   }
 
- private:
   std::vector<Line> lines_;
   OutputVerdict::Kind kind_ = OutputVerdict::Kind::equal;
   std::string reason_, brief_;
 };
 
-// The largest error of all verdicts in units of the envelope; null: there is none, or it is not finite.
-inline nlohmann::json worst_ratio(std::initializer_list<const std::map<std::string, OutputVerdict>*> all) {
-  std::optional<double> worst;
-  for (const auto* verdicts : all)
-    for (const auto& [set, verdict] : *verdicts) worst = std::max(worst.value_or(0), verdict.worst_ratio);
-  return worst && std::isfinite(*worst) ? nlohmann::json(*worst) : nlohmann::json();
-}
-
+// A verdict as a line; `line` has its check, bound and value. Without one it was not checked, and `note` says why.
+void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& verdict, const std::string& note = {});
+// What came of the checks of timed blocks; `line` has its check.
+void add_blocks(Lines& lines, const Evidence& evidence, Line line);
+// That a level which is not deterministic is judged more loosely; `runs`: of what.
+void add_repeatability(Lines& lines, const Evidence& evidence, const char* runs);
 // That the level computes in the case's precision, by the size of its error.
 void add_precision(Lines& lines, const std::string& precision, const std::optional<PrecisionShare>& share);
 // Tensors that the level read back against the bundle's files; `about`: its bundle.json.

@@ -18,10 +18,7 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
               .how = "observed",
               .result = "pass",
               .detail = "after the blocks of each restart it was read as quickly as a step later"};
-    if (const auto why = conduct.complaint_of_states(); !why.empty())
-      lines.fail(read, OutputVerdict::Kind::mistrusted, why, "the work is put off");
-    else
-      lines.add(read);
+    lines.add_unless(read, conduct.complaint_of_states(), "the work is put off");
   }
   Line processors{.check = "processors used", .how = "observed", .detail = "not read, or what runs on a GPU"};
   if (conduct.restarts_seen()) {
@@ -30,10 +27,7 @@ void add_conduct(Lines& lines, const Evidence& evidence) {
     processors.bound = fmt::format("{:.2f}", conduct.allowed_processors());
     processors.detail = "of the level and all that it started, over the time of its turns";
   }
-  if (const auto why = conduct.complaint_of_processors(); !why.empty())
-    lines.fail(processors, OutputVerdict::Kind::mistrusted, why, "more processors than threads");
-  else
-    lines.add(processors);
+  lines.add_unless(processors, conduct.complaint_of_processors(), "more processors than threads");
 }
 
 void add_unseen(Lines& lines, const Evidence& evidence) {
@@ -45,10 +39,7 @@ void add_unseen(Lines& lines, const Evidence& evidence) {
     exchanged.value = fmt::format("{:+.3g} us beside the others", conduct.exchanged_ns() * 1e-3);
     exchanged.detail = "median over the blocks";
   }
-  if (const auto why = conduct.complaint_of_exchanges(); !why.empty())
-    lines.fail(exchanged, OutputVerdict::Kind::mistrusted, why, "it works where inputs change places");
-  else
-    lines.add(exchanged);
+  lines.add_unless(exchanged, conduct.complaint_of_exchanges(), "it works where inputs change places");
   Line unseen{.check = "inputs that it never saw take as long",
               .how = "observed",
               .detail = fmt::format("{} of them were timed: too few", conduct.unseen())};
@@ -57,10 +48,7 @@ void add_unseen(Lines& lines, const Evidence& evidence) {
     unseen.value = fmt::format("{:+.3g} us beside the others", conduct.unseen_ns() * 1e-3);
     unseen.detail = fmt::format("the least of {}", conduct.unseen());
   }
-  if (const auto why = conduct.complaint_of_unseen(); !why.empty())
-    lines.fail(unseen, OutputVerdict::Kind::mistrusted, why, "it remembers results");
-  else
-    lines.add(unseen);
+  lines.add_unless(unseen, conduct.complaint_of_unseen(), "it remembers results");
 }
 
 void add_references(Lines& lines, const Evidence& evidence) {

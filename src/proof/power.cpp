@@ -110,14 +110,13 @@ Power power(const Reference& reference) {
   out.input_spread = spread_of_set(reference, "generic1");
   if (!light) out.input_spread = std::min(out.input_spread, spread_of_set(reference, "generic2"));
   for (const std::string& fault : reference.faults()) out.faults.push_back({fault, times_bound(reference, fault)});
-  const auto least = std::min_element(out.faults.begin(), out.faults.end(),
-                                      [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
+  const auto* least = least_fault(out.faults);
   if (all_non_finite(reference, "timed")) {
     out.reason =
         "every output of the timed weights is NaN or Inf, so that what a level answers while timed shows nothing";
   } else if (out.faults.empty() && !light) {
     out.reason = "no fault could be planted in this network";
-  } else if (!out.faults.empty() && least->times_bound < power_limit) {
+  } else if (least != nullptr && least->times_bound < power_limit) {
     out.reason =
         fmt::format("the planted fault '{}' reaches only {:.2g} of the bound", least->name, least->times_bound);
   } else if (out.input_spread < spread_limit) {

@@ -4,6 +4,7 @@
 // use from two threads.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -128,5 +129,12 @@ struct Power {
   std::string reason;  // why it is weak
 };
 Power power(const Reference& reference);
+
+// The planted fault that shows least; nullptr: none was planted.
+template <class Fault>
+const Fault* least_fault(const std::vector<Fault>& all) {
+  const auto least = std::ranges::min_element(all, {}, &Fault::times_bound);
+  return least == all.end() ? nullptr : &*least;
+}
 
 }  // namespace strata::proof

@@ -13,32 +13,7 @@ namespace strata::proof {
 
 namespace {
 
-using nlohmann::json;
 using Kind = OutputVerdict::Kind;
-
-const TrainReference::Fault* least_fault(const TrainReference& reference) {
-  const auto& all = reference.faults();
-  const auto least = std::min_element(all.begin(), all.end(),
-                                      [](const auto& a, const auto& b) { return a.times_bound < b.times_bound; });
-  return least == all.end() ? nullptr : &*least;
-}
-
-// A verdict as a line; `line` has its check, bound and value.
-void add_verdict(Lines& lines, Line line, const std::optional<OutputVerdict>& verdict, const std::string& note = {}) {
-  line.result = "not_checked";
-  if (!verdict) {
-    line.value = "";
-    line.detail = note;
-    return lines.add(line);
-  }
-  line.result = "pass";
-  if (verdict->equal_work()) {
-    lines.note(verdict->kind);
-    return lines.add(line);
-  }
-  line.detail = verdict->reason;
-  lines.fail(line, verdict->kind, fmt::format("{}: {}", line.check, verdict->reason), verdict->reason_short);
-}
 
 // `mode`: ", amp-bf16" where a certificate has lines in more than one.
 void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidence& training, const std::string& mode) {
@@ -61,14 +36,8 @@ void add_steps(Lines& lines, const TrainReference& reference, const TrainEvidenc
   }
 }
 
-void add_ring(Lines& lines, const TrainReference& reference, const TrainEvidence& training, const std::string& mode) {
-  add_verdict(lines,
-              {.check = "losses follow inputs and labels" + mode,
-               .how = "observed",
-               .result = training.losses ? fmt::format("{} inputs, {:.2f} of eager's envelope", reference.ring(),
-                                                       training.losses->worst_ratio)
-                                         : "",
-               .bound = "80"},
+void add_ring(Lines& lines, const TrainEvidence& training, const std::string& mode) {
+  add_verdict(lines, {.check = "losses follow inputs and labels" + mode, .how = "observed", .bound = "80"},
               training.losses, "the level did not get that far");
 }
 
@@ -99,14 +68,8 @@ void add_update(Lines& lines, const TrainEvidence& training) {
                                     100 * std::max(6 * training.rate_error, 1e-5))
                       : "weights moved too little to see the learning rate; the momentum buffers were compared";
   }
-  if (training.update_failure) {
-    line.detail = training.update_failure->reason;
-    lines.fail(line, training.update_failure->kind,
-               fmt::format("a step after timing: {}", training.update_failure->reason),
-               training.update_failure->reason_short);
-  } else {
-    lines.add(line);
-  }
+  if (!training.update_failure) return lines.add(line);
+  lines.refuse(line, *training.update_failure, line.check);
 }
 
 void add_replays(Lines& lines, const TrainEvidence& training) {
@@ -122,9 +85,7 @@ void add_replays(Lines& lines, const TrainEvidence& training) {
                                   static_cast<double>(std::max<std::int64_t>(1, training.timed_steps)));
   }
   if (!training.replay_failure) return lines.add(line);
-  line.detail = training.replay_failure->reason;
-  lines.fail(line, training.replay_failure->kind, training.replay_failure->reason,
-             training.replay_failure->reason_short);
+  lines.refuse(line, *training.replay_failure);
 }
 
 // Of both passes, where there are two.
@@ -143,20 +104,12 @@ void add_counts(Lines& lines, const TrainEvidence& training, const TrainEvidence
 }
 
 void add_losses(Lines& lines, const Evidence& evidence, const TrainEvidence& training) {
-  Line line{.check = "losses while timing are finite", .how = "observed", .bound = "every block"};
-  if (evidence.blocks_checked > 0) {
-    line.value =
-        fmt::format("{} of {} blocks", evidence.blocks_checked - evidence.blocks_failed, evidence.blocks_checked);
-    line.result = "pass";
-  }
+  Line line{.check = "losses while timing are finite", .how = "observed"};
   if (training.begun_again > 0)
     line.detail = fmt::format(
         "the training diverged {} times and began again from the case's weights: those blocks count for nothing",
         training.begun_again);
-  if (!evidence.block_failure) return lines.add(line);
-  line.detail = evidence.block_failure->reason;
-  lines.fail(line, evidence.block_failure->kind, fmt::format("in a timed block: {}", evidence.block_failure->reason),
-             evidence.block_failure->reason_short);
+  add_blocks(lines, evidence, line);
 }
 
 void add_dropout(Lines& lines, const TrainReference& reference, const TrainEvidence& training,
@@ -213,19 +166,14 @@ bool add_strength(Lines& lines, const TrainReference& reference, const Evidence&
                .bound = fmt::format("{:.0f} times the bound", training_power_limit),
                .detail = core::is_light(reference.bundle()) ? kNotPlanted : "no fault could be planted in this network",
                .about_level = false};
-  if (const auto* least = least_fault(reference)) {
+  if (const auto* least = least_fault(reference.faults())) {
     planted.value =
         fmt::format("{} faults, the least at {:.2g} times the bound", reference.faults().size(), least->times_bound);
     planted.result = least->times_bound >= training_power_limit ? "pass" : "fail";
     planted.detail = planted.result == "fail" ? least->sentence : "";
   }
   lines.add(planted);
-  if (evidence.own_spread > 0)
-    lines.add({.check = "repeatability",
-               .how = "observed",
-               .result = "pass",
-               .value = fmt::format("{:.2g} (relative) between its own gradients", evidence.own_spread),
-               .detail = "not deterministic: its own spread joins the envelope"});
+  add_repeatability(lines, evidence, "gradients");
   bool weak = train_power(reference).weak;
   for (const auto& set : reference.sets()) weak = weak || !training.steps.contains(set);
   return weak;
@@ -242,7 +190,7 @@ void TrainEvidence::add_update(const UpdateVerdict& update) {
 
 TrainPower train_power(const TrainReference& reference) {
   TrainPower out;
-  const auto* least = least_fault(reference);
+  const auto* least = least_fault(reference.faults());
   if (!reference.weak().empty())
     out.reason = reference.weak();
   else if (const double widest = reference.widest_gradient_envelope(); widest > weak_gradient)
@@ -264,12 +212,12 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   const auto& structure = strict ? strict->training : training;
   if (strict) {
     add_steps(lines, strict->reference, structure, in_float32);
-    add_ring(lines, reference, structure, in_float32);
+    add_ring(lines, structure, in_float32);
     add_dropout(lines, reference, structure, in_float32);
   }
   add_steps(lines, reference, training, mode);
   if (strict) add_precision(lines, reference.precision(), evidence.precision);
-  add_ring(lines, reference, training, mode);
+  add_ring(lines, training, mode);
   add_rules(lines, reference, structure);
   add_update(lines, training);
   if (!core::is_light(reference.bundle())) add_replays(lines, training);
@@ -285,30 +233,9 @@ Certificate train_certificate(const TrainReference& reference, const Evidence& e
   add_conduct(lines, evidence);
   add_references(lines, evidence);
   const bool weak = add_strength(lines, strict ? strict->reference : reference, evidence, structure);
-  Certificate out;
-  out.kind = lines.kind();
   // Equal in float32 alone proves nothing about the mode that is timed.
-  const bool equal = out.kind == Kind::equal || out.kind == Kind::equal_looser;
-  out.none = (equal ? training : structure).steps.empty();
-  out.reason = lines.reason();
-  out.reason_short = lines.brief();
-  json first;
-  for (const auto* operand : {&structure, &training})
-    for (const auto& set : reference.sets())
-      if (const auto it = operand->steps.find(set);
-          first.is_null() && it != operand->steps.end() && !it->second.first_difference.empty())
-        first = it->second.first_difference;
-  if (first.is_null() && training.update_failure && !training.update_failure->first_difference.empty())
-    first = training.update_failure->first_difference;
-  out.proof = {{"verdict", out.none ? "none" : std::string(to_string(out.kind))},
-               {"weak", weak},
-               {"observed", lines.count("observed")},
-               {"reported", lines.count("reported")},
-               {"assumed", lines.count("assumed")},
-               {"first_difference", first},
-               {"worst_ratio", worst_ratio({&structure.steps, &training.steps})},
-               {"lines", lines.to_json()}};
-  return out;
+  return lines.certificate((lines.equal() ? training : structure).steps.empty(), weak,
+                           {&structure.steps, &training.steps}, training.update_failure);
 }
 
 }  // namespace strata::proof
