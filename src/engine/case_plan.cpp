@@ -28,9 +28,9 @@ constexpr int kLookedAt = 50;     // runs
 std::vector<std::string> passes_of(const Prepared& ready, const std::vector<core::Case>& questions) {
   std::vector<std::string> names{"capture"};
   for (const auto& pass : measure::passes()) {
-    const auto applies = [&](const auto& question) { return pass->applies(ready.setting, question); };
+    const auto applies = [&](const auto& question) { return pass.applies(ready.setting, question); };
     if (std::none_of(questions.begin(), questions.end(), applies)) continue;
-    for (auto& name : pass->name(ready.setting)) names.push_back(std::move(name));
+    for (auto& name : pass.name(ready.setting)) names.push_back(std::move(name));
   }
   return names;
 }

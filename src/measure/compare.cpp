@@ -42,9 +42,9 @@ Result<Outcome> VisitedCase::visit() {
   const bool first = !std::exchange(visited_, true);
   for (const auto& pass : passes()) {
     if (interrupted()) break;
-    if (!first && !pass->in_every_visit()) continue;
-    if (!pass->applies(point_->setting, point_->bundle.question)) continue;
-    STRATA_TRY(pass->run(*point_));
+    if (!first && !pass.in_every_visit) continue;
+    if (!pass.applies(point_->setting, point_->bundle.question)) continue;
+    STRATA_TRY(pass.run(*point_));
   }
   return point_->finish();
 }

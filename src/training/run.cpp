@@ -487,7 +487,7 @@ Result<measure::Outcome> train_case(const measure::Setting& setting, const plan:
   point.record.trust["data"] = plan.data_note;
   point.record.trust["test_images"] = plan.data.test;
   point.record.trust["commonest_class"] = plan.data.commonest;
-  STRATA_TRY(measure::prove_pass()->run(point));
+  STRATA_TRY(measure::prove_levels(point));
   CaseTraining training(point, plan, initial);
   if (!interrupted()) STRATA_TRY(training.train());
   return training.finish();

@@ -14,17 +14,6 @@
 namespace strata::measure {
 namespace {
 
-class Interleaved : public Pass {
- public:
-  std::vector<std::string> name(const Setting& setting) const override {
-    return {
-        fmt::format("measure interleaved ({} restarts, {:.0f} s)", setting.effort.restarts, setting.effort.budget_s)};
-  }
-  bool applies(const Setting& /*setting*/, const core::Case& /*question*/) const override { return true; }
-  bool in_every_visit() const override { return true; }
-  Result<void> run(CaseRun& point) const override;
-};
-
 bool fits_together(const CaseRun& point, std::uint64_t& needed, std::uint64_t& available) {
   available = probe::memory().available_bytes;
   needed = 0;
@@ -62,7 +51,9 @@ Result<LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& mark) {
   return load;
 }
 
-Result<void> Interleaved::run(CaseRun& point) const {
+}  // namespace
+
+Result<void> measure_levels(CaseRun& point) {
   InterleavePlan plan{.effort = point.setting.effort,
                       .seed = point.setting.order_seed,
                       .room = point.room(),
@@ -103,12 +94,6 @@ Result<void> Interleaved::run(CaseRun& point) const {
     STRATA_TRY(point.warn_once(std::move(warning), true));
   }
   return point.sink.of_case(point.record);
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> interleaved_pass() {
-  return std::make_unique<Interleaved>();
 }
 
 }  // namespace strata::measure

@@ -7,18 +7,8 @@
 #include "measure/passes/pass.hpp"
 
 namespace strata::measure {
-namespace {
 
-class Layers : public Pass {
- public:
-  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"compare layers"}; }
-  bool applies(const Setting& setting, const core::Case& question) const override {
-    return setting.options.deep && question.mode == core::Mode::infer;
-  }
-  Result<void> run(CaseRun& point) const override;
-};
-
-Result<void> Layers::run(CaseRun& point) const {
+Result<void> compare_layers(CaseRun& point) {
   if (!point.besides.deep) return {};
   auto opened = STRATA_TRY(proof::Reference::open(point.besides.deep->folder));
   for (auto& participant : point.participants) {
@@ -46,12 +36,6 @@ Result<void> Layers::run(CaseRun& point) const {
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> layers_pass() {
-  return std::make_unique<Layers>();
 }
 
 }  // namespace strata::measure

@@ -6,18 +6,8 @@
 #include "measure/passes/pass.hpp"
 
 namespace strata::measure {
-namespace {
 
-class OpenBatch : public Pass {
- public:
-  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"several batch sizes"}; }
-  bool applies(const Setting& setting, const core::Case& /*question*/) const override {
-    return !setting.options.dynamic.empty();
-  }
-  Result<void> run(CaseRun& point) const override;
-};
-
-Result<void> OpenBatch::run(CaseRun& point) const {
+Result<void> visit_batch_sizes(CaseRun& point) {
   if (!point.open_batch) return {};
   InterleavePlan turns;
   turns.effort = {.restarts = std::min(point.setting.effort.restarts, 4),
@@ -45,12 +35,6 @@ Result<void> OpenBatch::run(CaseRun& point) const {
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> open_batch_pass() {
-  return std::make_unique<OpenBatch>();
 }
 
 }  // namespace strata::measure

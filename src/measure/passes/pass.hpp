@@ -3,33 +3,31 @@
 // are still active.
 #pragma once
 
-#include <memory>
+#include <span>
 
 #include "measure/case_run.hpp"
 
 namespace strata::measure {
 
-class Pass {
- public:
-  virtual ~Pass() = default;
+struct Pass {
   // What is done, in the words of a plan that is printed before it runs.
-  virtual std::vector<std::string> name(const Setting& setting) const = 0;
-  virtual bool applies(const Setting& setting, const core::Case& question) const = 0;
-  virtual bool in_every_visit() const { return false; }  // of a case that is visited several times (VisitedCase)
+  std::vector<std::string> (*name)(const Setting& setting);
+  bool (*applies)(const Setting& setting, const core::Case& question);
   // Error: the store's, or a bundle that cannot be read. What fails in a level becomes its row.
-  virtual Result<void> run(CaseRun& point) const = 0;
+  Result<void> (*run)(CaseRun& point);
+  bool in_every_visit = false;  // of a case that is visited several times (VisitedCase)
 };
 
 // All there are, in the order in which they run.
-const std::vector<std::unique_ptr<Pass>>& passes();
+std::span<const Pass> passes();
 
 // One function a file of this folder.
-std::unique_ptr<Pass> prove_pass();
-std::unique_ptr<Pass> tune_pass();
-std::unique_ptr<Pass> layers_pass();
-std::unique_ptr<Pass> interleaved_pass();
-std::unique_ptr<Pass> open_batch_pass();
-std::unique_ptr<Pass> serve_pass();
-std::unique_ptr<Pass> score_pass();
+Result<void> prove_levels(CaseRun& point);
+Result<void> tune_levels(CaseRun& point);
+Result<void> compare_layers(CaseRun& point);
+Result<void> measure_levels(CaseRun& point);
+Result<void> visit_batch_sizes(CaseRun& point);
+Result<void> serve_levels(CaseRun& point);
+Result<void> score_levels(CaseRun& point);
 
 }  // namespace strata::measure

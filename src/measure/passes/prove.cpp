@@ -7,16 +7,8 @@
 #include "measure/warnings.hpp"
 
 namespace strata::measure {
-namespace {
 
-class Prove : public Pass {
- public:
-  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"prove", "memory and start"}; }
-  bool applies(const Setting& /*setting*/, const core::Case& /*question*/) const override { return true; }
-  Result<void> run(CaseRun& point) const override;
-};
-
-Result<void> Prove::run(CaseRun& point) const {
+Result<void> prove_levels(CaseRun& point) {
   for (auto& participant : point.participants) {
     if (interrupted()) break;
     point.prove(participant);
@@ -36,12 +28,6 @@ Result<void> Prove::run(CaseRun& point) const {
     participant.row.disk_bytes = static_cast<std::int64_t>(bytes);
   }
   return point.weigh_refusals();
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> prove_pass() {
-  return std::make_unique<Prove>();
 }
 
 }  // namespace strata::measure

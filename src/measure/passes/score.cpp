@@ -6,18 +6,8 @@
 #include "measure/passes/pass.hpp"
 
 namespace strata::measure {
-namespace {
 
-class Score : public Pass {
- public:
-  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"score"}; }
-  bool applies(const Setting& setting, const core::Case& question) const override {
-    return !setting.options.eval.empty() && question.mode == core::Mode::infer;
-  }
-  Result<void> run(CaseRun& point) const override;
-};
-
-Result<void> Score::run(CaseRun& point) const {
+Result<void> score_levels(CaseRun& point) {
   for (auto& participant : point.participants) {
     if (!point.besides.evaluation || !participant.active || participant.row.blocks.empty() ||
         participant.job.level.harness || interrupted())
@@ -32,12 +22,6 @@ Result<void> Score::run(CaseRun& point) const {
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> score_pass() {
-  return std::make_unique<Score>();
 }
 
 }  // namespace strata::measure

@@ -8,18 +8,8 @@
 #include "plan/clients.hpp"
 
 namespace strata::measure {
-namespace {
 
-class Serve : public Pass {
- public:
-  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"serve"}; }
-  bool applies(const Setting& setting, const core::Case& question) const override {
-    return !setting.options.clients.empty() && question.mode == core::Mode::infer;
-  }
-  Result<void> run(CaseRun& point) const override;
-};
-
-Result<void> Serve::run(CaseRun& point) const {
+Result<void> serve_levels(CaseRun& point) {
   const auto clients = plan::parse_clients(point.setting.options.clients);
   const ServePlan plan{.clients = clients.value_or(std::vector<int>{}),
                        .repetitions = std::clamp(point.setting.effort.restarts, 3, 6),
@@ -29,12 +19,6 @@ Result<void> Serve::run(CaseRun& point) const {
   point.failed = STRATA_TRY(serve_clients(point.participants, point.references.outputs(), plan, point.progress));
   for (auto& participant : point.participants) STRATA_TRY(point.sink.row(participant.row));
   return {};
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> serve_pass() {
-  return std::make_unique<Serve>();
 }
 
 }  // namespace strata::measure

@@ -12,22 +12,9 @@
 namespace strata::measure {
 namespace {
 
-class Tune : public Pass {
- public:
-  std::vector<std::string> name(const Setting& /*setting*/) const override { return {"tune"}; }
-  bool applies(const Setting& setting, const core::Case& /*question*/) const override { return setting.options.tuned; }
-  Result<void> run(CaseRun& point) const override;
-
- private:
-  Result<std::vector<Participant>> candidates(CaseRun& point, const Participant& participant,
-                                              std::vector<std::string>& elsewhere) const;
-  Result<void> tune(CaseRun& point, std::size_t index) const;
-  Result<void> take(CaseRun& point, Participant best) const;
-};
-
 // The level itself and its variants that are for this case, each proven alone.
-Result<std::vector<Participant>> Tune::candidates(CaseRun& point, const Participant& participant,
-                                                  std::vector<std::string>& elsewhere) const {
+Result<std::vector<Participant>> candidates_of(CaseRun& point, const Participant& participant,
+                                               std::vector<std::string>& elsewhere) {
   std::vector<Participant> tried{participant};
   for (const auto& variant : participant.job.level.variants) {
     const auto level = level::as_variant(participant.job.level, variant);
@@ -45,7 +32,7 @@ Result<std::vector<Participant>> Tune::candidates(CaseRun& point, const Particip
   return tried;
 }
 
-Result<void> Tune::take(CaseRun& point, Participant best) const {
+Result<void> take_best(CaseRun& point, Participant best) {
   best.row.info["tuned"] = true;
   STRATA_TRY(point.add_row(best));
   STRATA_TRY(point.sink.row(best.row));
@@ -53,9 +40,9 @@ Result<void> Tune::take(CaseRun& point, Participant best) const {
   return {};
 }
 
-Result<void> Tune::tune(CaseRun& point, std::size_t index) const {
+Result<void> tune_one(CaseRun& point, std::size_t index) {
   std::vector<std::string> elsewhere;  // variants that are not for this case
-  const auto tried = STRATA_TRY(candidates(point, point.participants[index], elsewhere));
+  const auto tried = STRATA_TRY(candidates_of(point, point.participants[index], elsewhere));
   if (tried.size() == 1) {
     point.participants[index].row.info["tuning"] = nothing_to_tune(elsewhere);
     return point.sink.row(point.participants[index].row);
@@ -77,25 +64,21 @@ Result<void> Tune::tune(CaseRun& point, std::size_t index) const {
   if (named != point.participants.end()) {
     named->row.info["tuned"] = true;
     STRATA_TRY(point.sink.row(named->row));
-  } else if (auto taken = take(point, std::move(choice.best)); !taken) {
+  } else if (auto taken = take_best(point, std::move(choice.best)); !taken) {
     return taken;
   }
   return point.sink.row(point.participants[index].row);
 }
 
-Result<void> Tune::run(CaseRun& point) const {
+}  // namespace
+
+Result<void> tune_levels(CaseRun& point) {
   const std::size_t levels = point.participants.size();
   for (std::size_t i = 0; i < levels && !interrupted(); ++i) {
     if (!point.participants[i].active || point.participants[i].job.level.harness) continue;
-    STRATA_TRY(tune(point, i));
+    STRATA_TRY(tune_one(point, i));
   }
   return {};
-}
-
-}  // namespace
-
-std::unique_ptr<Pass> tune_pass() {
-  return std::make_unique<Tune>();
 }
 
 }  // namespace strata::measure
