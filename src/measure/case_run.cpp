@@ -12,7 +12,6 @@
 #include "measure/learn.hpp"
 #include "measure/level_executor.hpp"
 #include "measure/machine_facts.hpp"
-#include "measure/make_participant.hpp"
 #include "measure/peaks.hpp"
 #include "measure/warnings.hpp"
 #include "plan/jobs.hpp"

@@ -73,4 +73,8 @@ class CaseRun {
   std::set<std::pair<std::string, std::int64_t>> warned_;  // code and row
 };
 
+// Not in the store yet. `logs`: the folder of the case's logs.
+Result<Participant> make_participant(const level::Level& level, const plan::Bundle& bundle, const Setting& setting,
+                                     const std::filesystem::path& logs);
+
 }  // namespace strata::measure

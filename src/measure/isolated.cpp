@@ -123,91 +123,60 @@ std::vector<int> whole_ring(const Participant& participant) {
   return all;
 }
 
-// Proves one weight set; false: the participant was dropped.
-bool prove_set(Participant& participant, Session& session, const Judge& judge, const std::string& set,
-               const std::vector<int>& indices) {
-  auto outputs = session.prove(indices);
-  if (!outputs) {
-    participant.drop(outputs.error());
-    return false;
-  }
-  const auto verdict = proof::check_outputs(*judge.outputs, set, *outputs, indices, participant.tolerance());
+// Proves one weight set.
+Try<void> prove_set(Participant& participant, Session& session, const Judge& judge, const std::string& set,
+                    const std::vector<int>& indices) {
+  const auto outputs = STRATA_TRY(session.prove(indices));
+  const auto verdict = proof::check_outputs(*judge.outputs, set, outputs, indices, participant.tolerance());
   participant.verdicts(judge)[set] = verdict;
-  if (set != "timed" || !verdict.equal_work()) return true;
+  if (set != "timed" || !verdict.equal_work()) return {};
   if (judge.strict)
-    participant.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, *outputs, indices);
-  const auto accuracy = proof::accuracy_of(*judge.outputs, set, *outputs, indices);
+    participant.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, outputs, indices);
+  const auto accuracy = proof::accuracy_of(*judge.outputs, set, outputs, indices);
   participant.row.info["accuracy"] = {
       {"error", accuracy.error}, {"answers", accuracy.answers}, {"differ", accuracy.differ}};
-  return true;
+  return {};
 }
 
 // A level that is not deterministic says so; how far its own runs part joins the envelope (docs/method.md).
-bool measure_spread(Participant& participant, Session& session, const proof::Reference& reference,
-                    const std::vector<int>& indices) {
+Try<void> measure_spread(Participant& participant, Session& session, const proof::Reference& reference,
+                         const std::vector<int>& indices) {
   std::vector<SafeTensors> runs;
   for (int i = 0; i < 8; ++i) {
-    auto outputs = session.prove(indices);
-    if (!outputs) {
-      participant.drop(outputs.error());
-      return false;
-    }
-    runs.push_back(std::move(*outputs));
+    auto outputs = STRATA_TRY(session.prove(indices));
+    runs.push_back(std::move(outputs));
   }
   participant.evidence.own_spread = proof::spread_of(reference, runs, indices);
-  return true;
+  return {};
 }
 
-bool read_back(Participant& participant, Session& session, const std::string& set) {
-  auto hashes = session.read_weights();
-  if (!hashes) {
-    participant.drop(hashes.error());
-    return false;
-  }
-  if (hashes->is_object())
-    for (const auto& [name, hash] : hashes->items())
+Try<void> read_back(Participant& participant, Session& session, const std::string& set) {
+  const auto hashes = STRATA_TRY(session.read_weights());
+  if (hashes.is_object())
+    for (const auto& [name, hash] : hashes.items())
       if (hash.is_string()) participant.evidence.read_back[set][name] = hash.get<std::string>();
-  return true;
+  return {};
 }
 
-// The loaded level's outputs of all weight sets; the timed set is loaded. Stops where the participant was dropped.
-bool prove_sets(Participant& participant, Session& session, const Judge& judge) {
+// The loaded level's outputs of all weight sets; the timed set is loaded. False: interrupted.
+Try<bool> prove_sets(Participant& participant, Session& session, const Judge& judge) {
   const auto all = whole_ring(participant);
-  if (!session.loaded().value("deterministic", true) && !measure_spread(participant, session, *judge.outputs, all))
-    return false;
+  if (!session.loaded().value("deterministic", true))
+    STRATA_TRY(measure_spread(participant, session, *judge.outputs, all));
   const bool reads = !judge.strict;  // in another precision weights are rounded, and not the file's bytes any more
-  if (!prove_set(participant, session, judge, "timed", all) || (reads && !read_back(participant, session, "timed")))
-    return false;
+  STRATA_TRY(prove_set(participant, session, judge, "timed", all));
+  if (reads) STRATA_TRY(read_back(participant, session, "timed"));
   for (const std::string& set : judge.outputs->generic_sets()) {
     if (interrupted()) return false;
-    if (auto done = session.weights(set); !done) {
-      participant.drop(done.error());
-      return false;
-    }
-    if (!prove_set(participant, session, judge, set, {0, 1}) || (reads && !read_back(participant, session, set)))
-      return false;
+    STRATA_TRY(session.weights(set));
+    STRATA_TRY(prove_set(participant, session, judge, set, {0, 1}));
+    if (reads) STRATA_TRY(read_back(participant, session, set));
   }
   return true;
 }
 
-// Sets are loaded once more: after a training step a level holds other weights than the file's.
-bool read_training_weights(Participant& participant, Session& session) {
-  for (const std::string set : {"probe1", "timed"}) {
-    if (auto done = session.weights(set); !done) {
-      participant.drop(done.error());
-      return false;
-    }
-    if (!read_back(participant, session, set)) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
-// What the level says and computes; false: it was dropped, or it has nothing to prove.
-bool prove_loaded(Participant& participant, Session& session, const Judge& judge) {
+// What the level says and computes. False: interrupted.
+Try<bool> prove_loaded(Participant& participant, Session& session, const Judge& judge) {
   if (const auto bytes = session.loaded().find("artefact_bytes");
       bytes != session.loaded().end() && bytes->is_number_integer())
     participant.row.artefact_bytes = bytes->get<std::int64_t>();
@@ -215,11 +184,13 @@ bool prove_loaded(Participant& participant, Session& session, const Judge& judge
   participant.evidence.load = session.loaded();
   if (participant.job.level.harness) return true;
   if (!judge.training) return prove_sets(participant, session, judge);
-  if (auto done = prove_training(participant, session, judge); !done) {
-    participant.drop(done.error());
-    return false;
+  STRATA_TRY(prove_training(participant, session, judge));
+  // Loaded once more: after a training step a level holds other weights than the file's.
+  for (const std::string set : {"probe1", "timed"}) {
+    STRATA_TRY(session.weights(set));
+    STRATA_TRY(read_back(participant, session, set));
   }
-  return read_training_weights(participant, session);
+  return true;
 }
 
 }  // namespace
@@ -240,7 +211,9 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
   auto opened = start_and_watch(participant);
   if (!opened) return participant.drop(opened.error());
   Session& session = **opened;
-  if (!prove_loaded(participant, session, judge)) return;
+  const auto proven = prove_loaded(participant, session, judge);
+  if (!proven) return participant.drop(proven.error());
+  if (!*proven) return;
   if (!participant.job.level.harness) note_libraries(participant, session);
   if (!participant.job.level.harness && !judge.training)
     if (auto facts = session.report(); facts && facts->is_object()) participant.row.info["facts"] = std::move(*facts);
@@ -253,7 +226,9 @@ void prove_warm(Participant& participant, const Judge& judge, WarmProcesses& war
   progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
   auto opened = take_warm(participant, warm, cpus);
   if (!opened) return participant.drop(opened.error());
-  if (!prove_loaded(participant, **opened, judge) || !participant.active) return;
+  const auto proven = prove_loaded(participant, **opened, judge);
+  if (!proven) return participant.drop(proven.error());
+  if (!*proven || !participant.active) return;
   (*opened)->note_proven();
   warm.keep(std::move(*opened));
 }
@@ -271,7 +246,9 @@ void prove_structure(Participant& participant, const Job& strict, const Judge& j
     if (auto done = prove_training(participant, session, judge); !done) return participant.drop(done.error());
     participant.strict_training = std::exchange(participant.training, {});
     session.end();
-  } else if (prove_sets(participant, session, judge)) {
+  } else if (const auto proven = prove_sets(participant, session, judge); !proven) {
+    participant.drop(proven.error());
+  } else if (*proven) {
     session.end();
   }
   participant.strict_spread = std::exchange(participant.evidence.own_spread, 0);  // the timed mode has its own

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "stats/disturbed.hpp"
 
@@ -67,16 +68,14 @@ std::vector<probe::Load> loads_of(const store::Json& stored) {
 
 LoadFacts load_of(const store::Case& run_case) {
   LoadFacts facts;
-  const auto it = run_case.trust.is_object() ? run_case.trust.find("load") : run_case.trust.end();
-  if (!run_case.trust.is_object() || it == run_case.trust.end() || !it->is_object()) return facts;
-  facts.begin = share_of(*it, "begin");
-  if (const auto others = share_of(*it, "others"))
-    facts.during = probe::Load{*others, share_of(*it, "steal").value_or(0), 0};
-  if (const auto restarts = it->find("restarts"); restarts != it->end() && restarts->is_array())
-    for (const auto& one_share : *restarts)
-      if (one_share.is_number()) facts.restarts.push_back(one_share.get<double>());
-  if (const auto other = it->find("other_run"); other != it->end() && other->is_number_integer())
-    facts.other_run = other->get<int>();
+  const auto& load = outside::field(run_case.trust, "load");
+  facts.begin = share_of(load, "begin");
+  if (const auto others = share_of(load, "others"))
+    facts.during = probe::Load{*others, share_of(load, "steal").value_or(0), 0};
+  for (const auto& one_share : lookup::list(load, "restarts"))
+    if (one_share.is_number()) facts.restarts.push_back(one_share.get<double>());
+  if (const auto& other = outside::field(load, "other_run"); other.is_number_integer())
+    facts.other_run = other.get<int>();
   return facts;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/make_participant.hpp"
-
+// A level of a case before anything ran: its job, and what its row says of it whatever comes.
 #include <fmt/format.h>
 
 #include "level/line_count.hpp"
+#include "measure/case_run.hpp"
 #include "plan/jobs.hpp"
 #include "requests/commands.hpp"
 

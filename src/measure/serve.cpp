@@ -30,7 +30,7 @@ struct Point {
   int clients = 1;
   bool processes = false;
   State state = State::measured;
-  std::string reason, hint;
+  std::string reason{}, hint{};
   Json repetitions = Json::array();
   void fail(const Failure& why) { std::tie(state, reason, hint) = std::tuple(why.state, why.what, why.hint); }
 };
@@ -305,18 +305,10 @@ Result<bool> serve_clients(std::vector<Participant>& participants, const proof::
     if (!participant.active || participant.row.blocks.empty() || participant.job.level.harness) continue;
     Served result{&participant, {}};
     for (const int clients : plan.clients)
-      result.points.push_back({.clients = clients,
-                               .processes = false,
-                               .state = State::measured,
-                               .reason = "",
-                               .repetitions = Json::array()});
+      result.points.push_back({.clients = clients});
     for (const int clients : plan.clients)
       if (clients > 1 && participant.job.level.language == "python")
-        result.points.push_back({.clients = clients,
-                                 .processes = true,
-                                 .state = State::measured,
-                                 .reason = "",
-                                 .repetitions = Json::array()});
+        result.points.push_back({.clients = clients, .processes = true});
     all.push_back(std::move(result));
   }
   Serving serving(reference, plan, progress);

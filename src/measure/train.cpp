@@ -10,7 +10,6 @@
 
 #include "common/interrupt.hpp"
 #include "core/bundle_info.hpp"
-#include "measure/train_rules.hpp"
 #include "measure/train_steps.hpp"
 #include "stats/sample.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/train_rules.hpp"
+#include "measure/train_steps.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <deque>
 
 #include "common/interrupt.hpp"
-#include "measure/train_steps.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::measure {
@@ -83,7 +82,6 @@ class Rules {
           {.before = &start.tensors,
            .a = &first.tensors,
            .b = &decayed.tensors,
-           .factor = 1,
            .term = &start.tensors,
            .prefix = "weight:",
            .scale = kInflatedRate * kInflatedDecay},
@@ -93,7 +91,6 @@ class Rules {
           {.before = &start.tensors,
            .a = &first.tensors,
            .b = &pushed.tensors,
-           .factor = 1,
            .term = &*loaded,
            .prefix = "momentum:",
            .scale = kInflatedRate * 0.9},
@@ -104,10 +101,7 @@ class Rules {
           {.before = &start.tensors,
            .a = &slow.tensors,
            .b = &fast.tensors,
-           .factor = 2,
-           .term = nullptr,
-           .prefix = "",
-           .scale = 0},
+           .factor = 2},
           "updates are not proportional to the learning rate");
     STRATA_TRY(optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), start, decayed, 0.5,
                         "dampening is not that of SGD"));
@@ -132,10 +126,7 @@ class Rules {
             {.before = &start.tensors,
              .a = &plain.tensors,
              .b = &after->tensors,
-             .factor = factor,
-             .term = nullptr,
-             .prefix = "",
-             .scale = 0},
+             .factor = factor},
             fault);
     } else if (after.error().state == State::unsupported) {
       participant_.training.rules.push_back({name, std::nullopt, after.error().what});

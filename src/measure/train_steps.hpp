@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "measure/participant.hpp"
+#include "proof/train_checks.hpp"
 
 namespace strata::measure {
 
@@ -71,5 +72,9 @@ Try<TrainState> step_from(Session& session, const OwnState& base, const core::Op
 // Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
 void check_counts(Participant& participant, const Session& session, const TrainState& state,
                   const core::Optimiser& optimiser);
+
+// The optimiser itself, of a session that is loaded, in strict float32: SGD by differences of steps, Adam by steps from
+// chosen states (docs/method.md, "Training"). Adds to participant.training.rules. An error ends the row.
+Try<void> prove_rules(Participant& participant, Session& session, const proof::TrainReference& reference);
 
 }  // namespace strata::measure

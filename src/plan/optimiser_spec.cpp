@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/optimiser_spec.hpp"
+#include "plan/option_values.hpp"
 
 #include <fmt/format.h>
 

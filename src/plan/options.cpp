@@ -14,10 +14,8 @@
 #include "common/text.hpp"
 #include "plan/axes.hpp"
 #include "plan/clients.hpp"
-#include "plan/dynamic_spec.hpp"
-#include "plan/input_spec.hpp"
 #include "plan/model_file.hpp"
-#include "plan/optimiser_spec.hpp"
+#include "plan/option_values.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::plan {

@@ -12,16 +12,12 @@
 #include <vector>
 
 #include "common/hash.hpp"
+#include "common/outside.hpp"
 
 namespace strata::plan {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 namespace {
-
-std::string text_of(const Json& entry, const char* field) {
-  const auto it = entry.is_object() ? entry.find(field) : entry.end();
-  return it != entry.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
 
 // A large file is hashed once a process; the time of its last change of any kind cannot be set back.
 std::string hash_of(const std::string& path) {
@@ -63,14 +59,15 @@ std::string shown(const std::string& path, const fs::path& base) {
 
 // What became of one file since; empty: nothing.
 std::string change_of(const Json& entry) {
-  const auto path = text_of(entry, "path");
+  const auto path = outside::text_or(entry, "path");
   std::error_code ec;
   if (path.empty()) return "is not recorded";
   if (entry.contains("changed")) return "changed while it was read";
   if (entry.contains("absent"))
     return fs::symlink_status(path, ec).type() == fs::file_type::not_found ? "" : "is there now";
-  if (entry.contains("listing")) return listing_hash(path) == text_of(entry, "listing") ? "" : "has other files in it";
-  const auto expected = text_of(entry, "sha256");
+  if (entry.contains("listing"))
+    return listing_hash(path) == outside::text_or(entry, "listing") ? "" : "has other files in it";
+  const auto expected = outside::text_or(entry, "sha256");
   if (!expected.empty() && hash_of(path) == expected) return {};
   return fs::exists(path, ec) ? "changed" : "is gone";
 }
@@ -84,7 +81,7 @@ std::optional<std::string> sentence(const std::vector<std::string>& changes) {
 
 // What identifies an entry beside its content.
 std::string key_of(const Json& entry) {
-  return text_of(entry, "path") + (entry.contains("listing") ? "/" : "");
+  return outside::text_or(entry, "path") + (entry.contains("listing") ? "/" : "");
 }
 
 }  // namespace
@@ -95,7 +92,7 @@ std::optional<std::string> changed_files(const Json& read, const fs::path& base)
   for (const auto& entry : read) {
     if (!entry.is_object()) return "what it was made from is not recorded";
     if (const auto change = change_of(entry); !change.empty())
-      changes.push_back(shown(text_of(entry, "path"), base) + " " + change);
+      changes.push_back(shown(outside::text_or(entry, "path"), base) + " " + change);
   }
   return sentence(changes);
 }
@@ -109,7 +106,7 @@ std::optional<std::string> changes_between(const Json& before, const Json& after
   if (after.is_array())
     for (const auto& entry : after) {
       if (!entry.is_object()) continue;
-      const auto path = shown(text_of(entry, "path"), base);
+      const auto path = shown(outside::text_or(entry, "path"), base);
       const auto known = earlier.find(key_of(entry));
       if (known == earlier.end()) {
         if (!entry.contains("absent")) changes.push_back(path + " is read now");
@@ -119,7 +116,8 @@ std::optional<std::string> changes_between(const Json& before, const Json& after
       earlier.erase(known);
     }
   for (const auto& [key, entry] : earlier)
-    if (!entry->contains("absent")) changes.push_back(shown(text_of(*entry, "path"), base) + " is not read any more");
+    if (!entry->contains("absent"))
+      changes.push_back(shown(outside::text_or(*entry, "path"), base) + " is not read any more");
   // what changed says more than what came or went with it
   std::stable_partition(changes.begin(), changes.end(),
                         [](const auto& change) { return change.ends_with(" changed"); });

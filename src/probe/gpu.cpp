@@ -17,13 +17,6 @@ struct Utilisation {
 struct MemoryInfo {
   unsigned long long total, free, used;
 };
-struct PciInfo {
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-  char bus_id[32];
-};
-constexpr unsigned sm_clock = 1;
-
 class Nvml {
  public:
   Nvml() {
@@ -37,10 +30,9 @@ class Nvml {
     }
     const bool complete = bind(init, "nvmlInit_v2") && bind(shutdown, "nvmlShutdown") &&
                           bind(count, "nvmlDeviceGetCount_v2") && bind(by_index, "nvmlDeviceGetHandleByIndex_v2") &&
-                          bind(name, "nvmlDeviceGetName") && bind(pci, "nvmlDeviceGetPciInfo_v3") &&
-                          bind(memory, "nvmlDeviceGetMemoryInfo") && bind(busy, "nvmlDeviceGetUtilizationRates") &&
-                          bind(power, "nvmlDeviceGetPowerUsage") && bind(clock, "nvmlDeviceGetClockInfo") &&
-                          bind(driver, "nvmlSystemGetDriverVersion") && bind(error, "nvmlErrorString");
+                          bind(name, "nvmlDeviceGetName") && bind(memory, "nvmlDeviceGetMemoryInfo") &&
+                          bind(busy, "nvmlDeviceGetUtilizationRates") && bind(driver, "nvmlSystemGetDriverVersion") &&
+                          bind(error, "nvmlErrorString");
     if (!complete) {
       why_not_ = "libnvidia-ml.so.1 lacks functions that every driver since 450 has";
     } else if (const int status = init(); status != 0) {
@@ -63,11 +55,8 @@ class Nvml {
   int (*count)(unsigned*) = nullptr;
   int (*by_index)(unsigned, Device*) = nullptr;
   int (*name)(Device, char*, unsigned) = nullptr;
-  int (*pci)(Device, PciInfo*) = nullptr;
   int (*memory)(Device, MemoryInfo*) = nullptr;
   int (*busy)(Device, Utilisation*) = nullptr;
-  int (*power)(Device, unsigned*) = nullptr;
-  int (*clock)(Device, unsigned, unsigned*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
   const char* (*error)(int) = nullptr;
 
@@ -86,14 +75,11 @@ Gpu describe(const Nvml& nvml, Device device) {
   Gpu gpu;
   std::array<char, 128> name{};
   if (nvml.name(device, name.data(), name.size()) == 0) gpu.name = name.data();
-  if (PciInfo pci{}; nvml.pci(device, &pci) == 0) gpu.bus_id = pci.bus_id;
   if (MemoryInfo memory{}; nvml.memory(device, &memory) == 0) {
     gpu.memory_bytes = memory.total;
     gpu.used_bytes = memory.used;
   }
   if (Utilisation busy{}; nvml.busy(device, &busy) == 0) gpu.busy_percent = busy.gpu;
-  nvml.power(device, &gpu.power_mw);
-  nvml.clock(device, sm_clock, &gpu.sm_mhz);
   return gpu;
 }
 

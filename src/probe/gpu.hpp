@@ -10,9 +10,9 @@
 namespace strata::probe {
 
 struct Gpu {
-  std::string name, bus_id;
+  std::string name;
   std::uint64_t memory_bytes = 0, used_bytes = 0;
-  unsigned busy_percent = 0, sm_mhz = 0, power_mw = 0;  // 0: the driver does not say
+  unsigned busy_percent = 0;  // 0: the driver does not say
 };
 
 struct Gpus {

@@ -106,11 +106,4 @@ double other_load(std::chrono::milliseconds window) {
   return load ? load->others : 0.0;
 }
 
-double steal_share(std::chrono::milliseconds window) {
-  LoadMeter meter;
-  std::this_thread::sleep_for(window);
-  const auto load = meter.lap();
-  return load ? load->steal : 0.0;
-}
-
 }  // namespace strata::probe

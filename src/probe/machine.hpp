@@ -49,9 +49,6 @@ int physical_cores();
 // descendants used in the window (load.hpp). Sleeps that long.
 double other_load(std::chrono::milliseconds window);
 
-// Likewise the share that the hypervisor gave to other machines in the window. Sleeps that long.
-double steal_share(std::chrono::milliseconds window);
-
 // Flat description for `machine` of docs/results_schema.md: strings, numbers, booleans or null. Takes milliseconds,
 // sleeps never.
 nlohmann::json machine();

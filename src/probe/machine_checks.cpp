@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <future>
+#include <thread>
 
 #include "common/confine.hpp"
 #include "probe/checks.hpp"
 #include "probe/gpu.hpp"
+#include "probe/load.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
 #include "stats/disturbed.hpp"
@@ -26,8 +27,20 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{:.0f} KiB", static_cast<double>(bytes) / 1024);
 }
 
+Check good(std::string name, std::string found) {
+  return {.group = group, .name = std::move(name), .standing = Standing::ok, .found = std::move(found)};
+}
+
+Check limited(std::string name, std::string found, std::string reason, std::string remedy) {
+  return {group, std::move(name), Standing::limited, std::move(found), std::move(reason), std::move(remedy)};
+}
+
+Check missing(std::string name, std::string reason, std::string remedy) {
+  return {group, std::move(name), Standing::missing, "", std::move(reason), std::move(remedy)};
+}
+
 Check cores_check(const Cpu& cpu, const CgroupLimits& limits) {
-  Check check{.group = group, .name = "cores", .standing = Standing::ok};
+  Check check{.group = group, .name = "cores"};
   check.found = fmt::format("{} cores, {} processors usable ({})", cpu.physical, cpu.logical,
                             cpu.model.empty() ? "unknown model" : cpu.model);
   if (limits.cpus && *limits.cpus < cpu.physical) {
@@ -45,17 +58,14 @@ Check cores_check(const Cpu& cpu, const CgroupLimits& limits) {
 }
 
 Check smt_check(const Cpu& cpu) {
-  if (!cpu.smt) return {.group = group, .name = "SMT", .standing = Standing::ok, .found = "off: one processor a core"};
-  return {.group = group,
-          .name = "SMT",
-          .standing = Standing::limited,
-          .found = fmt::format("on: {} processors on {} cores", cpu.logical, cpu.physical),
-          .reason = "two threads on one core slow each other down",
-          .remedy = "nothing needed: the default number of threads is that of the cores"};
+  if (!cpu.smt) return good("SMT", "off: one processor a core");
+  return limited("SMT", fmt::format("on: {} processors on {} cores", cpu.logical, cpu.physical),
+                 "two threads on one core slow each other down",
+                 "nothing needed: the default number of threads is that of the cores");
 }
 
 Check instruction_check(const Cpu& cpu) {
-  Check check{.group = group, .name = "instruction sets", .standing = Standing::ok};
+  Check check{.group = group, .name = "instruction sets"};
   for (const auto& name : cpu.instruction_sets) check.found += (check.found.empty() ? "" : " ") + name;
   const auto has = [&](const char* name) {
     return std::find(cpu.instruction_sets.begin(), cpu.instruction_sets.end(), name) != cpu.instruction_sets.end();
@@ -69,35 +79,24 @@ Check instruction_check(const Cpu& cpu) {
 }
 
 Check bfloat16_check(const Cpu& cpu) {
-  if (native_bfloat16(cpu)) return {.group = group, .name = "bfloat16", .standing = Standing::ok, .found = "native"};
-  return {.group = group,
-          .name = "bfloat16",
-          .standing = Standing::limited,
-          .found = "emulated",
-          .reason =
-              "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than "
-              "float32",
-          .remedy = "times of --precision bf16 say nothing about machines that have them"};
+  if (native_bfloat16(cpu)) return good("bfloat16", "native");
+  return limited(
+      "bfloat16", "emulated",
+      "no AVX512_BF16, AMX or Arm bf16 instructions: bf16 runs by conversion to float32, usually slower than "
+      "float32",
+      "times of --precision bf16 say nothing about machines that have them");
 }
 
 Check governor_check(const Cpu& cpu) {
-  if (cpu.governor == "performance")
-    return {.group = group, .name = "governor", .standing = Standing::ok, .found = cpu.governor};
+  if (cpu.governor == "performance") return good("governor", cpu.governor);
   if (!cpu.governor.empty()) {
-    return {.group = group,
-            .name = "governor",
-            .standing = Standing::limited,
-            .found = cpu.governor,
-            .reason = "the clock follows the load, so times depend on what ran before",
-            .remedy = "sudo cpupower frequency-set -g performance"};
+    return limited("governor", cpu.governor, "the clock follows the load, so times depend on what ran before",
+                   "sudo cpupower frequency-set -g performance");
   }
-  return {.group = group,
-          .name = "governor",
-          .standing = Standing::limited,
-          .found = "not readable",
-          .reason = cpu.hypervisor.empty() ? "the kernel shows no cpufreq"
-                                           : "a virtual machine does not see the clock of its host",
-          .remedy = "nothing can be done from here; levels are interleaved, so that changes affect all equally"};
+  return limited(
+      "governor", "not readable",
+      cpu.hypervisor.empty() ? "the kernel shows no cpufreq" : "a virtual machine does not see the clock of its host",
+      "nothing can be done from here; levels are interleaved, so that changes affect all equally");
 }
 
 Check busy_check(const char* name, double share, double limit, const char* reason, const char* remedy) {
@@ -115,7 +114,7 @@ Check busy_check(const char* name, double share, double limit, const char* reaso
 
 Check memory_check(const CgroupLimits& limits) {
   const auto ram = memory();
-  Check check{.group = group, .name = "memory", .standing = Standing::ok};
+  Check check{.group = group, .name = "memory"};
   check.found = fmt::format("{} of {} free", size_text(ram.available_bytes), size_text(ram.total_bytes));
   std::uint64_t usable = ram.available_bytes;
   if (limits.memory_bytes) {
@@ -135,34 +134,23 @@ Check memory_check(const CgroupLimits& limits) {
 Checks process_checks() {
   Checks checks;
   if (const auto own = process_memory(getpid()); own) {
-    checks.push_back({.group = group,
-                      .name = "memory of processes",
-                      .standing = Standing::ok,
-                      .found = "private, PSS and file pages"});
+    checks.push_back(good("memory of processes", "private, PSS and file pages"));
   } else {
-    checks.push_back({.group = group,
-                      .name = "memory of processes",
-                      .standing = Standing::missing,
-                      .reason = "/proc/PID/smaps_rollup cannot be read",
-                      .remedy = "mount /proc; Linux 4.14 or newer is needed"});
+    checks.push_back(missing("memory of processes", "/proc/PID/smaps_rollup cannot be read",
+                             "mount /proc; Linux 4.14 or newer is needed"));
   }
   if (std::ofstream peak("/proc/self/clear_refs"); !(peak << "5" << std::flush)) {
-    checks.push_back({.group = group,
-                      .name = "peak memory",
-                      .standing = Standing::limited,
-                      .found = "sampled",
-                      .reason = "the kernel's high-water mark cannot be reset (/proc/PID/clear_refs)",
-                      .remedy = "none needed: short peaks may be missed"});
+    checks.push_back(limited("peak memory", "sampled",
+                             "the kernel's high-water mark cannot be reset (/proc/PID/clear_refs)",
+                             "none needed: short peaks may be missed"));
   }
   std::ifstream schedule("/proc/self/schedstat");
   if (double running = 0, waiting = 0; !(schedule >> running >> waiting)) {
-    checks.push_back({.group = group,
-                      .name = "run-queue wait",
-                      .standing = Standing::missing,
-                      .reason = "/proc/PID/schedstat is not there, so disturbed blocks are harder to detect",
-                      .remedy = "a kernel with CONFIG_SCHED_INFO"});
+    checks.push_back(missing("run-queue wait",
+                             "/proc/PID/schedstat is not there, so disturbed blocks are harder to detect",
+                             "a kernel with CONFIG_SCHED_INFO"));
   } else {
-    checks.push_back({.group = group, .name = "run-queue wait", .standing = Standing::ok, .found = "read per block"});
+    checks.push_back(good("run-queue wait", "read per block"));
   }
   return checks;
 }
@@ -170,38 +158,22 @@ Checks process_checks() {
 Check confinement_check() {
   const auto have = landlock();
   const char* remedy = "a kernel with Landlock, for model files (.pt2, .pt, .onnx) of other people; none for your own";
-  if (have.version == 0)
-    return {.group = group,
-            .name = "model files",
-            .standing = Standing::limited,
-            .found = "checked, not confined",
-            .reason = have.why_not,
-            .remedy = remedy};
+  if (have.version == 0) return limited("model files", "checked, not confined", have.why_not, remedy);
   if (have.version < 4)
-    return {.group = group,
-            .name = "model files",
-            .standing = Standing::limited,
-            .found = "checked, and confined to folders of their own",
-            .reason = "this kernel's Landlock is too old to keep them from the network (Linux 6.7 or newer can)",
-            .remedy = remedy};
-  return {.group = group,
-          .name = "model files",
-          .standing = Standing::ok,
-          .found = "checked, confined to folders of their own, no network"};
+    return limited("model files", "checked, and confined to folders of their own",
+                   "this kernel's Landlock is too old to keep them from the network (Linux 6.7 or newer can)", remedy);
+  return good("model files", "checked, confined to folders of their own, no network");
 }
 
 Checks gpu_checks() {
   const auto devices = gpus();
   if (!devices.available) {
-    return {{.group = group,
-             .name = "GPU",
-             .standing = Standing::missing,
-             .reason = devices.why_not,
-             .remedy = "--device cuda needs an NVIDIA GPU and its driver; --device cpu needs nothing"}};
+    return {missing("GPU", devices.why_not,
+                    "--device cuda needs an NVIDIA GPU and its driver; --device cpu needs nothing")};
   }
   Checks checks;
   for (const auto& gpu : devices.devices) {
-    Check check{.group = group, .name = "GPU", .standing = Standing::ok};
+    Check check{.group = group, .name = "GPU"};
     check.found = fmt::format("{}, {} of {} used, driver {}", gpu.name, size_text(gpu.used_bytes),
                               size_text(gpu.memory_bytes), devices.driver);
     if (gpu.busy_percent > 5) {
@@ -229,8 +201,9 @@ std::string_view to_string(Standing standing) {
 }
 
 Checks machine_checks(std::chrono::milliseconds window) {
-  auto others = std::async(std::launch::async, [window] { return other_load(window); });
-  const double steal = steal_share(window), load = others.get();
+  LoadMeter meter;
+  std::this_thread::sleep_for(window);
+  const auto [load, steal, seconds] = meter.lap().value_or(Load{});
   const auto processor = cpu();
   const auto limits = cgroup_limits();
   Checks checks{cores_check(processor, limits), smt_check(processor)};
@@ -244,10 +217,8 @@ Checks machine_checks(std::chrono::milliseconds window) {
   checks.push_back(instruction_check(processor));
   checks.push_back(bfloat16_check(processor));
   checks.push_back(governor_check(processor));
-  checks.push_back({.group = group,
-                    .name = "virtualisation",
-                    .standing = Standing::ok,
-                    .found = processor.hypervisor.empty() ? "none seen" : "hypervisor: " + processor.hypervisor});
+  checks.push_back(
+      good("virtualisation", processor.hypervisor.empty() ? "none seen" : "hypervisor: " + processor.hypervisor));
   checks.push_back(busy_check("steal", steal, 0.01, "the host gives this machine's processors to others",
                               "measure at a quieter time, or on a machine of its own"));
   const bool one_fits =

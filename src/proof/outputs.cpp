@@ -206,15 +206,6 @@ OutputVerdict::Sample sample_of(std::string place, const TensorView& actual, con
   return out;
 }
 
-OutputVerdict refused(std::string reason, std::string brief, std::string where = {}) {
-  OutputVerdict out;
-  out.kind = Kind::unequal;
-  out.reason = std::move(reason);
-  out.reason_short = std::move(brief);
-  out.first_difference = std::move(where);
-  return out;
-}
-
 // A tensor in the file that belongs to no asked input and declared output; empty: none.
 std::string unexpected_tensor(const Reference& reference, const SafeTensors& actual, std::span<const int> indices) {
   std::set<std::string, std::less<>> known;
@@ -256,11 +247,20 @@ std::string_view to_string(OutputVerdict::Kind kind) {
   return "unequal";
 }
 
+OutputVerdict not_equal(std::string reason, std::string brief, std::string where) {
+  OutputVerdict out;
+  out.kind = OutputVerdict::Kind::unequal;
+  out.reason = std::move(reason);
+  out.reason_short = std::move(brief);
+  out.first_difference = std::move(where);
+  return out;
+}
+
 OutputVerdict check_outputs(const Reference& reference, std::string_view set, const SafeTensors& actual,
                             std::span<const int> indices, Tolerance tolerance) {
   if (!reference.has_set(set))
-    return refused(fmt::format("there is no reference for weight set '{}'", set), "no reference to compare with");
-  if (indices.empty()) return refused("no output was asked for, so nothing is proven", "no output was checked");
+    return not_equal(fmt::format("there is no reference for weight set '{}'", set), "no reference to compare with");
+  if (indices.empty()) return not_equal("no output was asked for, so nothing is proven", "no output was checked");
   const Judge judge(reference, set, tolerance);
   OutputVerdict out;
   out.follows_inputs = true;
@@ -268,12 +268,12 @@ OutputVerdict check_outputs(const Reference& reference, std::string_view set, co
     for (const OutputSpec& output : reference.outputs()) {
       if (output.tap) continue;
       if (!reference.expected(set, index, output.name))
-        return refused(fmt::format("there is no reference for input {} under {} weights", index, set),
-                       "no reference to compare with");
+        return not_equal(fmt::format("there is no reference for input {} under {} weights", index, set),
+                         "no reference to compare with");
       const TensorView* tensor = actual.find(fmt::format("{}/{}", index, output.name));
       if (!tensor)
-        return refused(fmt::format("output '{}' of input {} is missing", output.name, index), "an output is missing",
-                       output.name);
+        return not_equal(fmt::format("output '{}' of input {} is missing", output.name, index), "an output is missing",
+                         output.name);
       const Finding finding = judge.judge(index, output, *tensor);
       out.worst_ratio = std::max(out.worst_ratio, finding.ratio);
       out.kind = std::max(out.kind, finding.kind);
@@ -297,7 +297,7 @@ OutputVerdict check_outputs(const Reference& reference, std::string_view set, co
     out.follows_inputs = out.follows_inputs && reference.distinct(set, index);
   }
   if (const std::string extra = unexpected_tensor(reference, actual, indices); !extra.empty())
-    return refused(fmt::format("output '{}' was not asked for", extra), "an output nobody asked for", extra);
+    return not_equal(fmt::format("output '{}' was not asked for", extra), "an output nobody asked for", extra);
   return out;
 }
 

@@ -25,6 +25,8 @@ struct OutputVerdict {
   bool equal_work() const { return kind == Kind::equal || kind == Kind::equal_looser; }
 };
 std::string_view to_string(OutputVerdict::Kind kind);
+// One that is unequal, with its reasons.
+OutputVerdict not_equal(std::string reason, std::string brief, std::string where = {});
 
 struct Tolerance {
   bool reassociates = false;  // level.json: Winograd, FFT or the like

@@ -66,7 +66,7 @@ struct Pair {
   const SafeTensors *before, *a, *b;
   double factor = 1;
   const SafeTensors* term = nullptr;
-  std::string prefix;
+  std::string prefix{};
   double scale = 0;
 };
 OutputVerdict check_pair(const std::vector<std::string>& parameters, const Pair& pair, double spread,
@@ -93,8 +93,5 @@ struct StepCause {
 };
 StepCause step_cause(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
                      const SafeTensors& after, const std::vector<Deviation>& failing);
-
-// A verdict that is unequal, with its reasons.
-OutputVerdict not_equal(std::string reason, std::string brief, std::string where = {});
 
 }  // namespace strata::proof

@@ -74,15 +74,6 @@ core::Optimiser still_optimiser() {
   return {.lr = 0, .weight_decay = 0, .rule = core::Sgd{.momentum = 0}};
 }
 
-OutputVerdict not_equal(std::string reason, std::string brief, std::string where) {
-  OutputVerdict out;
-  out.kind = OutputVerdict::Kind::unequal;
-  out.reason = std::move(reason);
-  out.reason_short = std::move(brief);
-  out.first_difference = std::move(where);
-  return out;
-}
-
 OutputVerdict check_gradients(const TrainReference& reference, std::string_view set, const SafeTensors& loss,
                               const SafeTensors& after, Tolerance tolerance) {
   if (!reference.has_set(set))

@@ -267,24 +267,18 @@ int exec_error(const Descriptor& report) {
 
 tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& launch, bool with_input) {
   const std::string mark = next_mark();
-  auto prepared = prepare(launch, mark);
-  if (!prepared) {
-    return tl::unexpected(prepared.error());
-  }
-  auto ends = open_ends(launch, prepared->path, with_input);
-  if (!ends) {
-    return tl::unexpected(ends.error());
-  }
-  prepared->rules = ends->rules.get();
-  prepared->input = ends->input_read.get();
-  prepared->output = ends->output_write.get();
-  prepared->log = ends->log.get();
-  prepared->report = ends->report_write.get();
+  auto prepared = STRATA_TRY(prepare(launch, mark));
+  auto ends = STRATA_TRY(open_ends(launch, prepared.path, with_input));
+  prepared.rules = ends.rules.get();
+  prepared.input = ends.input_read.get();
+  prepared.output = ends.output_write.get();
+  prepared.log = ends.log.get();
+  prepared.report = ends.report_write.get();
   supervisor::ensure();
-  const pid_t child = fork_worker(*prepared);
+  const pid_t child = fork_worker(prepared);
   if (child < 0) {
     return tl::unexpected(cannot_start(State::failed,
-                                       fmt::format("cannot start {}: {}", prepared->path, std::strerror(errno)),
+                                       fmt::format("cannot start {}: {}", prepared.path, std::strerror(errno)),
                                        "too many processes, or too little memory"));
   }
   ::setpgid(child, child);
@@ -293,14 +287,14 @@ tl::expected<std::unique_ptr<Process>, Failure> Process::spawn(const Launch& lau
   process->log_path_ = launch.log_path;
   process->mark_ = mark;
   process->starts_others_ = launch.starts_others;
-  process->log_ = ends->log.release();
+  process->log_ = ends.log.release();
   process->data_limit_ = launch.data_limit_bytes;
-  ends->report_write = Descriptor();  // closed here, so that the read below ends at exec
-  if (const int error = exec_error(ends->report_read); error != 0) {
-    return tl::unexpected(explain(prepared->path, error));
+  ends.report_write = Descriptor();  // closed here, so that the read below ends at exec
+  if (const int error = exec_error(ends.report_read); error != 0) {
+    return tl::unexpected(explain(prepared.path, error));
   }
-  process->input_ = ends->input_write.release();
-  process->output_ = ends->output_read.release();
+  process->input_ = ends.input_write.release();
+  process->output_ = ends.output_read.release();
   if (process->input_ >= 0) {
     ::fcntl(process->input_, F_SETFL, O_NONBLOCK);
   }

@@ -55,11 +55,8 @@ Worker::Worker(std::unique_ptr<Process> process) : process_(std::move(process)) 
 Worker::~Worker() = default;
 
 tl::expected<std::unique_ptr<Worker>, Failure> Worker::start(const Launch& launch) {
-  auto process = Process::spawn(launch, true);
-  if (!process) {
-    return tl::unexpected(process.error());
-  }
-  return std::unique_ptr<Worker>(new Worker(std::move(*process)));
+  auto process = STRATA_TRY(Process::spawn(launch, true));
+  return std::unique_ptr<Worker>(new Worker(std::move(process)));
 }
 
 // Ends the worker: its stream can no longer be trusted. The log is read after the end, when all of it is there.
@@ -336,12 +333,8 @@ void Worker::end() {
 
 tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::milliseconds timeout,
                                            const std::function<void(std::string_view)>& on_line) {
-  const auto begin = std::chrono::steady_clock::now();
-  auto spawned = Process::spawn(launch, false);
-  if (!spawned) {
-    return tl::unexpected(spawned.error());
-  }
-  Process& process = **spawned;
+  const auto spawned = STRATA_TRY(Process::spawn(launch, false));
+  Process& process = *spawned;
   ActiveTimeout active_timeout(timeout);
   Finished finished;
   Wait wait = Wait::ready;
@@ -373,7 +366,6 @@ tl::expected<Finished, Failure> run_to_end(const Launch& launch, std::chrono::mi
   finished.timed_out = wait == Wait::timed_out;
   finished.exit_code = process.exited()->code;
   finished.signal = process.exited()->signal;
-  finished.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return finished;
 }
 

@@ -111,7 +111,6 @@ struct Finished {
   bool timed_out = false;
   std::string stdout_text;
   std::string log_tail;
-  double wall_s = 0;
 };
 
 // For capture and prepare: standard output is captured (64 MiB at most), standard error goes to the log. `on_line` sees

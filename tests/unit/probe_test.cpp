@@ -15,6 +15,7 @@
 #include "probe/checks.hpp"
 #include "probe/gpu.hpp"
 #include "probe/limits.hpp"
+#include "probe/load.hpp"
 #include "probe/machine.hpp"
 #include "probe/usage.hpp"
 
@@ -88,7 +89,9 @@ TEST(Load, counts_a_process_of_another_parent_as_others) {
 }
 
 TEST(Load, steal_is_a_share) {
-  const double share = steal_share(20ms);
+  LoadMeter meter;
+  std::this_thread::sleep_for(20ms);
+  const double share = meter.lap().value_or(Load{}).steal;
   EXPECT_GE(share, 0.0);
   EXPECT_LE(share, 1.0);
 }
