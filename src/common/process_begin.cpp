@@ -2,17 +2,19 @@
 #include "common/process_begin.hpp"
 
 #include <fstream>
-#include <sstream>
 
 namespace strata {
 
-std::string process_begin(const std::string& pid) {
+std::istringstream stat_fields(const std::string& pid) {
   std::string line;
   std::ifstream file("/proc/" + pid + "/stat");
   std::getline(file, line);
-  const auto name_end = line.rfind(')');  // the name before it may hold anything
-  if (name_end == std::string::npos) return {};
-  std::istringstream fields(line.substr(name_end + 1));
+  const auto name_end = line.rfind(')');
+  return std::istringstream(name_end == std::string::npos ? std::string() : line.substr(name_end + 1));
+}
+
+std::string process_begin(const std::string& pid) {
+  auto fields = stat_fields(pid);
   std::string state, field;
   fields >> state;
   if (state == "Z" || state == "X") return {};

@@ -180,7 +180,6 @@ Try<bool> prove_loaded(Participant& participant, Session& session, const Judge& 
   if (const auto bytes = session.loaded().find("artefact_bytes");
       bytes != session.loaded().end() && bytes->is_number_integer())
     participant.row.artefact_bytes = bytes->get<std::int64_t>();
-  participant.evidence.hello = session.hello();
   participant.evidence.load = session.loaded();
   if (participant.job.level.harness) return true;
   if (!judge.training) return prove_sets(participant, session, judge);

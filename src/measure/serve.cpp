@@ -304,8 +304,7 @@ Result<bool> serve_clients(std::vector<Participant>& participants, const proof::
   for (auto& participant : participants) {
     if (!participant.active || participant.row.blocks.empty() || participant.job.level.harness) continue;
     Served result{&participant, {}};
-    for (const int clients : plan.clients)
-      result.points.push_back({.clients = clients});
+    for (const int clients : plan.clients) result.points.push_back({.clients = clients});
     for (const int clients : plan.clients)
       if (clients > 1 && participant.job.level.language == "python")
         result.points.push_back({.clients = clients, .processes = true});

@@ -146,8 +146,8 @@ Try<std::unique_ptr<Session>> Session::start(const Job& job, const std::vector<i
   session->launch_.cpus = cpus;
   const auto start = Clock::now();
   session->worker_ = STRATA_TRY(worker::Worker::start(session->launch_));
-  session->hello_ = STRATA_TRY(session->call("hello", {{"api", worker::protocol_api}}));
-  const auto hello = STRATA_TRY(worker::read_hello(session->hello_, job.allow_debug));
+  const auto answer = STRATA_TRY(session->call("hello", {{"api", worker::protocol_api}}));
+  const auto hello = STRATA_TRY(worker::read_hello(answer, job.allow_debug));
   session->ops_ = hello.ops;
   const double total = ms_since(start);
   session->start_up_.library_ms = std::min(total, static_cast<double>(hello.library_ns) * 1e-6);

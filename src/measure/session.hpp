@@ -164,7 +164,6 @@ class Session {
   bool take_proven() { return std::exchange(proven_, false); }
 
   worker::Worker& process() { return *worker_; }
-  const Json& hello() const { return hello_; }
   const Json& loaded() const { return loaded_; }
   const StartUp& start_up() const { return start_up_; }
   void end() { worker_->end(); }
@@ -191,7 +190,7 @@ class Session {
   std::unique_ptr<worker::Worker> worker_;
   std::filesystem::path loaded_from_;  // the bundle; empty: nothing is loaded
   bool fresh_ = true, proven_ = false;
-  Json hello_, loaded_;
+  Json loaded_;
   std::vector<std::string> ops_;  // that the worker offers
   StartUp start_up_;
   std::filesystem::path out_;  // where the worker writes tensors

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/train_steps.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <deque>
 
 #include "common/interrupt.hpp"
+#include "measure/train_steps.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::measure {
@@ -97,11 +96,7 @@ class Rules {
           "momentum is not that of SGD");
     const auto slow = STRATA_TRY(step(buffered, decay));
     const auto fast = STRATA_TRY(step(buffered, with(decay, &core::Optimiser::lr, 2 * kInflatedRate)));
-    judge("learning rate",
-          {.before = &start.tensors,
-           .a = &slow.tensors,
-           .b = &fast.tensors,
-           .factor = 2},
+    judge("learning rate", {.before = &start.tensors, .a = &slow.tensors, .b = &fast.tensors, .factor = 2},
           "updates are not proportional to the learning rate");
     STRATA_TRY(optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), start, decayed, 0.5,
                         "dampening is not that of SGD"));
@@ -122,12 +117,7 @@ class Rules {
                      const TrainState& start, const TrainState& plain, double factor, const std::string& fault) {
     auto after = step(from, optimiser);
     if (after) {
-      judge(name,
-            {.before = &start.tensors,
-             .a = &plain.tensors,
-             .b = &after->tensors,
-             .factor = factor},
-            fault);
+      judge(name, {.before = &start.tensors, .a = &plain.tensors, .b = &after->tensors, .factor = factor}, fault);
     } else if (after.error().state == State::unsupported) {
       participant_.training.rules.push_back({name, std::nullopt, after.error().what});
     } else {

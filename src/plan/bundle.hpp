@@ -24,7 +24,6 @@ struct Bundle {
   nlohmann::json info;    // bundle.json, with `flops` and `flops_uncounted` as graph/flops.hpp counts them
   bool cached = false;
   std::shared_ptr<const Bundle> dynamic;  // the same network with an open batch, if the spec asked for it
-  std::filesystem::path weights(const std::string& set) const { return folder / "weights" / (set + ".safetensors"); }
 };
 
 // How a bundle is wanted.

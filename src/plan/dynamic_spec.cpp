@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/option_values.hpp"
-
 #include <fmt/format.h>
 
 #include "common/text.hpp"
+#include "plan/option_values.hpp"
 
 namespace strata::plan {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/option_values.hpp"
-
 #include <fmt/format.h>
 
 #include <optional>
@@ -9,6 +7,7 @@
 #include "common/nearest.hpp"
 #include "common/outside.hpp"
 #include "common/text.hpp"
+#include "plan/option_values.hpp"
 
 namespace strata::plan {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/option_values.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "common/nearest.hpp"
 #include "common/text.hpp"
 #include "core/case.hpp"
+#include "plan/option_values.hpp"
 
 namespace strata::plan {
 namespace {

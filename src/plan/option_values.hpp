@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of options that say several things: --input, --dynamic, --optimiser. Errors name the part that is wrong and
-// what is allowed.
+// The values of options that say several things: --input, --dynamic, --optimiser. Errors name the part that is wrong
+// and what is allowed.
 #pragma once
 
 #include <string>

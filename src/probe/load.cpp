@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/load.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,34 +9,19 @@
 #include <string>
 #include <thread>
 
+#include "common/process_begin.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
 
 namespace strata::probe {
 namespace {
 
-// Processors that this process may use; empty: more than a cpu_set_t holds, and then all count.
-std::vector<int> usable_processors() {
-  std::vector<int> usable;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) usable.push_back(i);
-  return usable;
-}
-
 // User and system ticks of this process and its living descendants, and of their children that ended and were waited
 // for.
 double own_ticks() {
   double sum = 0;
   for (const pid_t pid : process_tree(getpid())) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const auto end = line.rfind(')');
-    if (end == std::string::npos) continue;
-    std::istringstream rest(line.substr(end + 1));
+    auto rest = stat_fields(std::to_string(pid));
     std::string skip;
     for (int field = 3; field < 14; ++field) rest >> skip;
     double user = 0, system = 0, children_user = 0, children_system = 0;

@@ -54,14 +54,8 @@ std::string cpuinfo(const std::string& key) {
 }
 
 std::vector<int> allowed_processors() {
-  std::vector<int> allowed;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) allowed.push_back(i);
-  }
-  if (allowed.empty()) {  // more processors than a cpu_set_t holds
+  auto allowed = usable_processors();
+  if (allowed.empty()) {
     for (int i = 0; i < static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); ++i) allowed.push_back(i);
   }
   return allowed;
@@ -158,6 +152,16 @@ void keep_smaller(std::optional<double>& limit, double value) {
 }
 
 }  // namespace
+
+std::vector<int> usable_processors() {
+  std::vector<int> usable;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) usable.push_back(i);
+  return usable;
+}
 
 bool native_bfloat16(const Cpu& cpu) {
   return std::any_of(cpu.instruction_sets.begin(), cpu.instruction_sets.end(), [](const std::string& name) {

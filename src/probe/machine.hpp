@@ -36,6 +36,8 @@ struct CgroupLimits {
   std::optional<std::uint64_t> memory_bytes;
 };
 
+// Processors that this process may use; empty: more than a cpu_set_t holds, and then all count.
+std::vector<int> usable_processors();
 Cpu cpu();
 // Whether the processor multiplies bfloat16 itself; without it libraries widen to float32, or compute so.
 bool native_bfloat16(const Cpu& cpu);

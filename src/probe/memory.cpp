@@ -13,9 +13,10 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
+
+#include "common/process_begin.hpp"
 
 namespace strata::probe {
 namespace {
@@ -45,18 +46,10 @@ std::uint64_t get(const std::map<std::string, std::uint64_t>& values, const char
   return it == values.end() ? 0 : it->second;
 }
 
-// The parent of a process by /proc/PID/stat; the command's name may hold spaces and parentheses, so fields count from
-// the last ')'.
 pid_t parent_of(const std::string& pid) {
-  std::ifstream file("/proc/" + pid + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const auto end = line.rfind(')');
-  if (end == std::string::npos) return 0;
-  std::istringstream rest(line.substr(end + 1));
   char state = 0;
   pid_t parent = 0;
-  rest >> state >> parent;
+  stat_fields(pid) >> state >> parent;
   return parent;
 }
 

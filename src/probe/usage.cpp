@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "common/process_begin.hpp"
 #include "probe/memory.hpp"
 
 namespace strata::probe {
@@ -25,14 +25,10 @@ std::optional<T> first_of(const fs::path& path) {
   return value;
 }
 
-// Fields 10, 12, 16 and 17 of /proc/PID/stat; the command's name may hold spaces, so they are counted from its end.
+// Fields 10, 12, 16 and 17 of /proc/PID/stat.
 void add_faults_and_children(pid_t pid, Usage& sum) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line, skip;
-  std::getline(file, line);
-  const auto end = line.rfind(')');
-  if (end == std::string::npos) return;
-  std::istringstream rest(line.substr(end + 1));
+  auto rest = stat_fields(std::to_string(pid));
+  std::string skip;
   for (int field = 3; field < 10; ++field) rest >> skip;
   double minor = 0, major = 0, of_children = 0, user = 0, system = 0, children_user = 0, children_system = 0;
   rest >> minor >> of_children >> major >> of_children >> user >> system >> children_user >> children_system;

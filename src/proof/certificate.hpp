@@ -25,7 +25,7 @@ struct Evidence {
   int blocks_failed = 0;
   std::optional<OutputVerdict> block_failure;              // the first
   int blocks_of_new_inputs = 0, blocks_of_old_inputs = 0;  // as the level says; of this process, not of a resumed run's
-  nlohmann::json hello, load;                              // the worker's answers
+  nlohmann::json load;                                     // the worker's answer
   std::map<std::string, std::map<std::string, std::string>> read_back;  // set -> tensor -> SHA-256, from read_weights
   std::optional<std::string> specials;  // of a NaN and an infinity in an input (special_values.hpp); nullopt: not asked
   double own_spread = 0;                // of a level that is not deterministic, in relative error

@@ -179,11 +179,6 @@ const Reference::Set* Reference::set_of(std::string_view name) const {
   return it == sets_.end() ? nullptr : &it->second;
 }
 
-const OutputSpec* Reference::output(std::string_view name) const {
-  const auto it = std::find_if(outputs_.begin(), outputs_.end(), [&](const OutputSpec& o) { return o.name == name; });
-  return it == outputs_.end() ? nullptr : &*it;
-}
-
 std::vector<std::string> Reference::sets() const {
   std::vector<std::string> out;
   for (const auto& [name, set] : sets_) out.push_back(name);

@@ -52,7 +52,6 @@ class Reference {
   const std::vector<OutputSpec>& outputs() const {
     return outputs_;
   }  // real ones first, then taps in order of execution
-  const OutputSpec* output(std::string_view name) const;
   bool has_set(std::string_view set) const { return sets_.contains(set); }
   std::vector<std::string> sets() const;
   std::vector<std::string> generic_sets() const;  // generic1, generic2 and what more was asked for

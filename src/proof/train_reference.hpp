@@ -46,7 +46,6 @@ class TrainReference {
   }  // that have a gradient, in the module's order
   std::vector<std::string> statistics(std::string_view set) const;
   const TensorView* weight(std::string_view set, std::string_view name) const;  // of weights/<set>.safetensors
-  const SafeTensors& weights(std::string_view set) const { return sets_.find(set)->second.weights; }
   const TensorView* labels(int index) const;
   int ring() const { return bundle_.value("ring", 0); }
 
@@ -58,7 +57,6 @@ class TrainReference {
   const std::string& weak() const { return weak_; }  // the capture's own doubt; empty: none
 
   bool has_dropout() const { return dropout_layers_ > 0; }
-  int dropout_layers() const { return dropout_layers_; }
   const std::vector<double>& dropout_losses() const { return dropout_losses_; }  // eager's, input 0, set `timed`
   // Variances of gradients of the same batch, which only the masks make differ, each over a group of steps: eager's, of
   // the parameters that show the layers' probabilities; how many groups a level is asked for, and of how many steps.

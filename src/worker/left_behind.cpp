@@ -9,11 +9,11 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "common/process_begin.hpp"
 
 namespace strata::worker::left_behind {
 namespace {
@@ -33,14 +33,7 @@ std::vector<pid_t> children_apart() {
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) {
       continue;
     }
-    std::ifstream stat(entry->path() / "stat");
-    std::string text;
-    std::getline(stat, text);
-    const auto name_end = text.rfind(')');  // the name may hold anything
-    if (name_end == std::string::npos) {
-      continue;
-    }
-    std::istringstream fields(text.substr(name_end + 1));
+    auto fields = stat_fields(name);
     std::string state;
     pid_t parent = 0, group = 0;
     fields >> state >> parent >> group;

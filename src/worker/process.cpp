@@ -13,9 +13,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 
 #include "common/interrupt.hpp"
+#include "common/process_begin.hpp"
 #include "worker/left_behind.hpp"
 #include "worker/log_file.hpp"
 #include "worker/marked.hpp"
@@ -107,14 +107,9 @@ void Process::close_input() {
 }
 
 bool Process::is_stopped() const {
-  std::ifstream stat(fmt::format("/proc/{}/stat", pid_));
-  std::string text;
-  std::getline(stat, text);
-  const std::size_t name_end = text.rfind(')');  // the name may hold anything, brackets and spaces too
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) {
-    return false;
-  }
-  return text[name_end + 2] == 'T' || text[name_end + 2] == 't';
+  char state = 0;
+  stat_fields(std::to_string(pid_)) >> state;
+  return state == 'T' || state == 't';
 }
 
 // Looks for the end without reaping: while the zombie stands, nobody else can get its process group's number.

@@ -2,15 +2,10 @@
 #include "worker/worker.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <filesystem>
-#include <set>
 
 #include "common/interrupt.hpp"
 #include "worker/answer_line.hpp"
@@ -270,39 +265,6 @@ void Worker::resume() {
     process_->signal_group(SIGCONT);
     process_->paused = false;
   }
-}
-
-Result<void> Worker::pin(const std::vector<int>& cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : cpus) {
-    if (cpu < 0 || cpu >= CPU_SETSIZE) {
-      return fail(fmt::format("cannot pin to processor {}; allowed are 0 to {}", cpu, CPU_SETSIZE - 1), "",
-                  Exit::usage);
-    }
-    CPU_SET(cpu, &set);
-  }
-  // A thread that starts meanwhile inherits from its creator, pinned or not: look again until nothing is new.
-  std::set<int> done;
-  for (bool fresh = true; fresh;) {
-    fresh = false;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid()), error)) {
-      const int thread = std::atoi(entry.path().filename().c_str());
-      if (!done.insert(thread).second) {
-        continue;
-      }
-      fresh = true;
-      if (::sched_setaffinity(thread, sizeof set, &set) != 0 && errno != ESRCH) {
-        return fail(fmt::format("cannot pin thread {} of worker {}: {}", thread, pid(), std::strerror(errno)),
-                    "the processors may not exist or may be closed to this process");
-      }
-    }
-    if (error) {
-      return fail(fmt::format("cannot list the threads of worker {}: {}", pid(), error.message()));
-    }
-  }
-  return {};
 }
 
 pid_t Worker::pid() const {

@@ -80,9 +80,8 @@ class Worker {
   void close_input();
   std::optional<Exited> wait_exit(std::chrono::milliseconds timeout);  // nullopt: still running
 
-  void pause();                                    // SIGSTOP to the process group
-  void resume();                                   // SIGCONT
-  Result<void> pin(const std::vector<int>& cpus);  // every thread it has now; new ones inherit
+  void pause();   // SIGSTOP to the process group
+  void resume();  // SIGCONT
 
   pid_t pid() const;
   bool alive() const;  // false once it failed or ended

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/option_values.hpp"
-
 #include <gmock/gmock.h>
+
+#include "plan/option_values.hpp"
 
 namespace strata::plan {
 namespace {

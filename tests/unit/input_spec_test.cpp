@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/option_values.hpp"
-
 #include <gtest/gtest.h>
 
+#include "plan/option_values.hpp"
 #include "report/ledger.hpp"
 
 namespace strata::plan {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/option_values.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "plan/option_values.hpp"
 
 namespace strata::plan {
 namespace {
