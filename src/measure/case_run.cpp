@@ -169,7 +169,7 @@ void CaseRun::certify(Participant& participant) {
 // participant was dropped.
 std::optional<Failure> CaseRun::prove_in_float32(Participant& participant) {
   const auto job = make_job(participant, *besides.strict);
-  if (!job) return Failure{.state = State::failed, .what = job.error().what, .hint = job.error().hint};
+  if (!job) return worker::failed_by(job.error());
   progress.status(fmt::format("preparing {} in float32", participant.name()), -1);
   if (const auto prepared = prepare(*job); !prepared) return prepared.error();
   prove_structure(participant, *job, references.strict_judge(), progress);

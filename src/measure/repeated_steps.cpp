@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::uint64_t kDraws = 4;
 
-Failure unreadable(const Error& error) {
-  return {.state = State::failed, .what = error.what, .hint = error.hint};
-}
-
 // A state with every weight moved up or down by about a unit in the last place; momentum as it is.
 Result<void> write_moved(const fs::path& path, const SafeTensors& state, std::uint64_t draw) {
   stats::Random random(draw);
@@ -44,7 +40,7 @@ Result<void> write_moved(const fs::path& path, const SafeTensors& state, std::ui
 Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& reference, const CompletedSteps& completed,
                               double spread, const std::function<Try<RepeatedSteps>(const fs::path&)>& repeat) {
   const auto before = SafeTensors::open(*completed.before->file);
-  if (!before) return tl::unexpected(unreadable(before.error()));
+  if (!before) return tl::unexpected(worker::failed_by(before.error()));
   const auto again = STRATA_TRY(repeat(*completed.before->file));
   const proof::LateStep of_again{&*before, &again.after.tensors, again.losses};
   proof::LateStep of_completed{&*before, completed.after, again.losses};
@@ -53,12 +49,12 @@ Try<StepsVerdict> judge_steps(Session& session, const proof::TrainReference& ref
   for (std::uint64_t draw = 1; draw <= kDraws && (!least || !least->equal_work()); ++draw) {
     const auto path = session.new_file();
     if (const auto written = write_moved(path, *before, draw); !written)
-      return tl::unexpected(unreadable(written.error()));
+      return tl::unexpected(worker::failed_by(written.error()));
     const auto moved_start = SafeTensors::open(path);
     const auto moved = repeat(path);
     std::error_code ignored;
     fs::remove(path, ignored);
-    if (!moved_start) return tl::unexpected(unreadable(moved_start.error()));
+    if (!moved_start) return tl::unexpected(worker::failed_by(moved_start.error()));
     if (!moved) return tl::unexpected(moved.error());
     const proof::LateStep of_moved{&*moved_start, &moved->after.tensors, moved->losses};
     if (again.losses.size() > 1 && !(proof::moved_share(of_again, of_moved) <= proof::rough_share)) return std::nullopt;

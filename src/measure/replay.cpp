@@ -73,8 +73,7 @@ Try<void> Replay::judge(Session& session, const proof::TrainReference& reference
   STRATA_TRY(session.set_mode("train", true));
   STRATA_TRY(session.set_optimiser(reference.optimiser()));
   const auto after = SafeTensors::open(*drawn_->after.file);
-  if (!after)
-    return tl::unexpected(Failure{.state = State::failed, .what = after.error().what, .hint = after.error().hint});
+  if (!after) return tl::unexpected(worker::failed_by(after.error()));
   const auto repeat = [&](const std::filesystem::path& state) {
     return steps_from(session, state, drawn_->before.step, drawn_->indices);
   };

@@ -116,8 +116,7 @@ std::optional<Failure> Serving::judge(const Participant& participant, const Serv
   std::optional<Failure> wrong;
   for (const auto& [index, file] : answer.checked) {
     const auto tensors = SafeTensors::open(file);
-    if (!tensors && !wrong)
-      wrong = Failure{.state = State::failed, .what = tensors.error().what, .hint = tensors.error().hint};
+    if (!tensors && !wrong) wrong = worker::failed_by(tensors.error());
     if (tensors && !wrong) {
       const auto verdict =
           proof::check_outputs(reference_, "timed", *tensors, std::vector<int>{index}, participant.tolerance());

@@ -66,8 +66,7 @@ class Rules {
     for (const auto* file : {&base, &buffered, &zeroed})
       if (file->error()) return tl::unexpected(*file->error());
     const auto loaded = buffered.open();
-    if (!loaded)
-      return tl::unexpected(Failure{.state = State::failed, .what = loaded.error().what, .hint = loaded.error().hint});
+    if (!loaded) return tl::unexpected(worker::failed_by(loaded.error()));
     const auto plain = with(proof::probe_optimiser(), &core::Optimiser::lr, kInflatedRate),
                decay = with(plain, &core::Optimiser::weight_decay, kInflatedDecay);
     const auto first = STRATA_TRY(step(base, plain));
@@ -200,8 +199,7 @@ class AdamRules {
   Try<void> step(const std::string& name, const OwnState& from, const core::Optimiser& optimiser, std::int64_t done) {
     if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
     const auto before = from.open();
-    if (!before)
-      return tl::unexpected(Failure{.state = State::failed, .what = before.error().what, .hint = before.error().hint});
+    if (!before) return tl::unexpected(worker::failed_by(before.error()));
     const auto after = STRATA_TRY(step_from(session_, from, optimiser, done));
     check_counts(participant_, session_, after, optimiser);
     participant_.training.rules.push_back({name,

@@ -18,8 +18,7 @@ class OwnState {
  public:
   OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors)
       : path_(session.new_file()) {
-    if (auto written = write_safetensors(path_, tensors); !written)
-      error_ = Failure{.state = State::failed, .what = written.error().what, .hint = written.error().hint};
+    if (auto written = write_safetensors(path_, tensors); !written) error_ = worker::failed_by(written.error());
   }
   ~OwnState() {
     std::error_code ec;

@@ -9,7 +9,6 @@
 
 namespace strata::training {
 namespace fs = std::filesystem;
-using measure::Failure;
 using Json = nlohmann::json;
 namespace {
 
@@ -47,19 +46,16 @@ Result<Json> read_about(const fs::path& file, const Owner& owner) {
   return about;
 }
 
-tl::unexpected<Failure> failed(const Error& error) {
-  return tl::unexpected(Failure{.state = State::failed, .what = error.what, .hint = error.hint});
-}
-
 // A state without its optimiser, by the names of PyTorch's state_dict.
 Try<void> write_checkpoint(const fs::path& state, const fs::path& to) {
   const auto file = SafeTensors::open(state);
-  if (!file) return failed(file.error());
+  if (!file) return tl::unexpected(worker::failed_by(file.error()));
   std::vector<std::pair<std::string, TensorView>> tensors;
   for (const auto& name : file->names())
     for (const std::string_view kind : {"weight:", "count:"})
       if (name.starts_with(kind)) tensors.emplace_back(name.substr(kind.size()), *file->find(name));
-  if (auto written = write_safetensors(to, tensors); !written) return failed(written.error());
+  if (auto written = write_safetensors(to, tensors); !written)
+    return tl::unexpected(worker::failed_by(written.error()));
   return {};
 }
 
@@ -125,7 +121,7 @@ Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learne
     const auto state = state_file(folder, owner, epochs);
     STRATA_TRY(learner.write_state(state));
     const auto sha256 = sha256_of_file(state);
-    if (!sha256) return failed(sha256.error());
+    if (!sha256) return tl::unexpected(worker::failed_by(sha256.error()));
     about["states"].push_back({{"epochs", epochs}, {"sha256", *sha256}});
     for (const auto& entry : outside::field(before, "states"))
       if (outside::integer_or(entry, "epochs") == epochs - 1) about["states"].push_back(entry);
@@ -146,7 +142,8 @@ Try<void> keep_epoch(const fs::path& folder, const Owner& owner, Learner& learne
   }
   // The note is what counts: without it the states before are still there.
   const Json signed_note{{"about", about}, {"sha256", sha256_hex(about.dump())}};
-  if (auto written = write_whole(file, signed_note.dump() + "\n"); !written) return failed(written.error());
+  if (auto written = write_whole(file, signed_note.dump() + "\n"); !written)
+    return tl::unexpected(worker::failed_by(written.error()));
   if (epochs > 2) fs::remove(state_file(folder, owner, epochs - 2), ec);
   return {};
 }

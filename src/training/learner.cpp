@@ -182,7 +182,7 @@ Try<void> Learner::write_state(const fs::path& path) {
   std::vector<std::pair<std::string, TensorView>> tensors;
   for (const auto& name : state.tensors.names()) tensors.emplace_back(name, *state.tensors.find(name));
   if (auto written = write_safetensors(path, tensors); !written)
-    return tl::unexpected(Failure{.state = State::failed, .what = written.error().what, .hint = written.error().hint});
+    return tl::unexpected(worker::failed_by(written.error()));
   return {};
 }
 

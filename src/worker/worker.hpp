@@ -33,6 +33,11 @@ struct Failure {
   std::string log_tail;
 };
 
+// That of a level by an error which the driver met.
+inline Failure failed_by(const Error& error) {
+  return {.state = State::failed, .what = error.what, .hint = error.hint};
+}
+
 // A program to start. `env` is added to the driver's; `log_path` receives standard error (empty: discarded).
 struct Launch {
   std::vector<std::string> argv;
