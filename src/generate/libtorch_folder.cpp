@@ -37,9 +37,9 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
       {"inputs", described(graph, "Inputs", graph.inputs) + described(graph, "Outputs", graph.outputs)}};
   for (const auto* file :
        {"runtime/libtorch/aten_network.hpp", "runtime/libtorch/main.cpp", "runtime/libtorch/CMakeLists.txt",
-        "runtime/libtorch/README.md", "runtime/serve/safetensors.hpp", "runtime/serve/fields.hpp",
-        "runtime/template/printable.hpp", "runtime/template/program_folder.hpp", "runtime/serve/torch_tensors.hpp",
-        "cmake/StrataTorch.cmake"}) {
+        "runtime/libtorch/README.md", "runtime/kit/safetensors_header.hpp", "runtime/serve/safetensors.hpp",
+        "runtime/serve/fields.hpp", "runtime/template/printable.hpp", "runtime/template/program_folder.hpp",
+        "runtime/serve/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
     const auto text = STRATA_TRY(read_text(root / file));
     const auto type = fs::path(file).extension();
     STRATA_TRY(

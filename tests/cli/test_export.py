@@ -411,7 +411,7 @@ def test_a_program_that_serves_prints_no_control_characters_of_tensor_names(tmp_
         '    return [](const RawTensors& in, int i) { return std::vector{input_of(in, i, "x")}; };\n'
         "  });\n}\n"
     )
-    folders = [f"-I{ROOT / 'runtime' / name}" for name in ("serve", "template")]
+    folders = [f"-I{ROOT / 'runtime' / name}" for name in ("serve", "template", "kit")]
     built = subprocess.run(
         ["g++", "-std=c++20", f"-I{tmp_path}", *folders, "main.cpp", "-o", "serve"],
         cwd=tmp_path,

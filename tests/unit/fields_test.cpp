@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 RawTensor zeros(const std::string& dtype, const std::vector<std::int64_t>& shape) {
-  return {dtype, shape, std::string(bytes_of(dtype, shape), '\0')};
+  return {dtype, shape, std::string(safetensors::bytes_of(dtype, shape), '\0')};
 }
 
 template <class Work>
