@@ -23,7 +23,7 @@ from capture.described import described_case, described_outputs
 from capture.dynamic import DynamicCapture, check_range
 from capture.effects import STATE_HINT, Answers, find_effects
 from capture.errors import Problem, is_out_of_memory
-from capture.export import constants_digest, export
+from capture.export import export, write_program
 from capture.flushed import flushed_answers
 from capture.forward import advice
 from capture.graph import write_graph
@@ -48,7 +48,6 @@ from strata_sdk.models import (
     load_weights,
     source_files,
 )
-from strata_sdk.preparing import save_exported
 
 Progress = Callable[[str], None]
 
@@ -174,9 +173,7 @@ class _Capture:
         spec = self.spec
         built, inputs = self.begin()
         module = built.module
-        self.write(
-            "inputs", {f"{i}/{k}": v for i, entry in enumerate(self.ring) for k, v in entry.items()}
-        )
+        self.write("inputs", ref.by_entry(self.ring))
         self._weights(module, built, inputs)
         self.say("counting operations")
         self.work, self.info["activation_bytes"], calls = count_work(
@@ -392,19 +389,8 @@ class _Capture:
     def _write_reference(
         self, name: str, expected: list[dict[str, Tensor]], runs: dict[str, list[dict[str, Tensor]]]
     ) -> None:
-        self.write(
-            f"reference/{name}",
-            {f"f64/{i}/{k}": v for i, named in enumerate(expected) for k, v in named.items()},
-        )
-        self.write(
-            f"reference/{name}.envelope",
-            {
-                f"{variant}/{i}/{k}": v
-                for variant, results in runs.items()
-                for i, named in enumerate(results)
-                for k, v in named.items()
-            },
-        )
+        self.write(f"reference/{name}", ref.by_entry(expected, "f64/"))
+        self.write(f"reference/{name}.envelope", ref.by_variant(runs))
 
     def _unseen(self, work: nn.Module) -> None:
         if self.info["unproven"]:
@@ -454,11 +440,7 @@ class _Capture:
                     "what": f"the exported graph computes something else than the model on input {i}: output {differs}",
                 }
                 return
-        save_exported(program, self.folder / "model.pt2", with_inputs=False)
-        (self.folder / "graph.txt").write_text(
-            f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n",
-            encoding="utf-8",
-        )
+        write_program(program, self.folder, with_inputs=False)
         self.info["graph"] = write_graph(
             program,
             module,
@@ -484,10 +466,7 @@ class _Capture:
         )
         self.info["faults"], self.info["fault_sentences"] = list(results), descriptions
         self.info["unproven"] = self.info["unproven"] or unseen
-        self.write(
-            "reference/faults",
-            {f"{fault}/0/{k}": v for fault, named in results.items() for k, v in named.items()},
-        )
+        self.write("reference/faults", ref.by_variant({f: [named] for f, named in results.items()}))
 
     # --------------------------------------------------------------------------------------- files
 

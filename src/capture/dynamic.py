@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.case import Input
+from capture.described import described_outputs
 from capture.effects import Answers
 from capture.errors import Problem, is_out_of_memory
-from capture.export import constants_digest, export
+from capture.export import export, write_program
 from capture.inputs import make_ring
 from strata_sdk.models import last_line, source_files
-from strata_sdk.preparing import save_exported
 
 RING = 2  # entries that every size is proven on
 Write = Callable[[Path, dict[str, Tensor]], None]
@@ -55,28 +55,21 @@ def check_range(spec: dict, inputs: list[Input]) -> None:
         )
 
 
+@dataclasses.dataclass
 class DynamicCapture:
     """Writes `<bundle>/dynamic`. `info` is the bundle's, complete but for its notes; `module` holds
     the timed weights."""
 
-    def __init__(
-        self,
-        spec: dict,
-        info: dict,
-        folder: Path,
-        runner: ref.Runner,
-        write: Write,
-        say: Callable[[str], None],
-    ) -> None:
-        self.spec, self.info, self.folder, self.runner, self.write, self.say = (
-            spec,
-            info,
-            folder / "dynamic",
-            runner,
-            write,
-            say,
-        )
-        self.sizes = sorted({*spec["dynamic"]["sizes"], info["case"]["batch"]})
+    spec: dict
+    info: dict
+    bundle: Path
+    runner: ref.Runner
+    write: Write
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.folder = self.bundle / "dynamic"
+        self.sizes = sorted({*self.spec["dynamic"]["sizes"], self.info["case"]["batch"]})
         self.references: dict[int, dict[str, Tensor]] = {}  # of input 0
         self.runs: dict[int, list[dict[str, Tensor]]] = {}  # legitimate ones, of input 0
 
@@ -126,32 +119,14 @@ class DynamicCapture:
             if self.wide is not None
             else ref.mean_of(runs)
         )
-        self.write(
-            folder / "inputs",
-            {f"{i}/{k}": v for i, entry in enumerate(ring) for k, v in entry.items()},
-        )
-        self.write(
-            folder / "reference" / "timed",
-            {f"f64/{i}/{k}": v for i, named in enumerate(expected) for k, v in named.items()},
-        )
-        self.write(
-            folder / "reference" / "timed.envelope",
-            {
-                f"{variant}/{i}/{k}": v
-                for variant, results in runs.items()
-                for i, named in enumerate(results)
-                for k, v in named.items()
-            },
-        )
-        outputs = [
-            {"name": k, "dtype": str(v.dtype).removeprefix("torch."), "shape": list(v.shape)}
-            for k, v in runs["default"][0].items()
-        ]
+        self.write(folder / "inputs", ref.by_entry(ring))
+        self.write(folder / "reference" / "timed", ref.by_entry(expected, "f64/"))
+        self.write(folder / "reference" / "timed.envelope", ref.by_variant(runs))
         # a size is proven on the timed weights alone
         case = self.info["case"] | {"batch": size, "generic_sets": 0}
         about = self.info | {
             "inputs": [declared.described() for declared in resized],
-            "outputs": outputs,
+            "outputs": described_outputs(runs["default"][0]),
             "ring": RING,
             "case": case,
             "faults": [],
@@ -204,11 +179,7 @@ class DynamicCapture:
                     "where": "",
                     "what": f"the graph that was exported at batch {example} computes something else than the model at batch {size}: output {differs}",
                 }
-        save_exported(program, self.folder / "model.pt2", with_inputs=True)
-        (self.folder / "graph.txt").write_text(
-            f"{program.graph_module.print_readable(print_output=False)}\n# constants: {constants_digest(program)}\n",
-            encoding="utf-8",
-        )
+        write_program(program, self.folder, with_inputs=True)
         return outcome
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from capture.faults import shared_copy
 from strata_sdk.models import graph_module, source_files
+from strata_sdk.preparing import save_exported
 
 _USER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -81,7 +82,16 @@ def where_of(error: BaseException, module: nn.Module) -> str:
     return ""
 
 
-def constants_digest(program: torch.export.ExportedProgram) -> str:
+def write_program(program: torch.export.ExportedProgram, folder: Path, with_inputs: bool) -> None:
+    """model.pt2, as save_exported() takes `with_inputs`, and the printed graph."""
+    save_exported(program, folder / "model.pt2", with_inputs)
+    (folder / "graph.txt").write_text(
+        f"{program.graph_module.print_readable(print_output=False)}\n# constants: {_constants_digest(program)}\n",
+        encoding="utf-8",
+    )
+
+
+def _constants_digest(program: torch.export.ExportedProgram) -> str:
     """One SHA-256 of the tensors that no weight set replaces (constants, non-persistent buffers):
     with the printed graph it says what a compiled artefact holds."""
     digest = hashlib.sha256()

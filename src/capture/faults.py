@@ -183,14 +183,9 @@ def _activation_dropped(module: nn.Module, attempt: int) -> str:
 
 
 def _shortcut_dropped(module: nn.Module, attempt: int) -> str:
-    blocks = [
-        (n, m)
-        for n, m in module.named_modules()
-        if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True
-    ]
     # Where the two branches have the same shape nothing but the sum changes; such blocks are the
     # most common, so the middle one is taken.
-    name, block = _middle(blocks, "residual block that this fault knows", attempt)
+    name, block = _middle(_residual_blocks(module), "residual block that this fault knows", attempt)
     if getattr(block, "use_res_connect", False) is True:
         block.use_res_connect = False
     else:
@@ -245,6 +240,14 @@ _WITHOUT_SHORTCUT: dict[str, Callable] = {
     "CNBlock": _convnext_block,
     "TransformerEncoderLayer": _encoder_layer,
 }
+
+
+def _residual_blocks(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    return [
+        (n, m)
+        for n, m in module.named_modules()
+        if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True
+    ]
 
 
 def _stride_moved(module: nn.Module, _attempt: int) -> str:

@@ -125,6 +125,7 @@ def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
     from safetensors.torch import save_file
 
     from strata_sdk.models import build_model
+    from strata_sdk.torch_training import weights_and_counts
 
     module = build_model(model, seed).module
     torch.manual_seed(seed)
@@ -132,20 +133,11 @@ def write(model: str, seed: int, scheme: str, file: str, path: Path) -> None:
         load(module, file)
     else:
         initialise(module, scheme)
-    held = {
-        name: value.detach().clone().contiguous()
-        for name, value in module.state_dict().items()
-        if isinstance(value, torch.Tensor)
-    }
-    state = {
-        f"weight:{name}": value for name, value in held.items() if value.is_floating_point()
-    } | {
-        f"count:{name}": value
-        for name, value in held.items()
-        if value.dtype == torch.int64 and not value.dim()
-    }
+    weights, counts = weights_and_counts(module)
     part = path.with_suffix(".part")
-    save_file(state, str(part))
+    save_file(
+        {name: v.detach().clone().contiguous() for name, v in (weights | counts).items()}, str(part)
+    )
     part.rename(path)
 
 

@@ -91,15 +91,7 @@ def add_mode(
                     2 * precision.UNIT[spec["precision"]],
                     ref.few_runs(spec),
                 )
-            write(
-                f"reference/{name}.{spec['precision']}.envelope",
-                {
-                    f"{variant}/{i}/{k}": v
-                    for variant, results in runs.items()
-                    for i, named in enumerate(results)
-                    for k, v in named.items()
-                },
-            )
+            write(f"reference/{name}.{spec['precision']}.envelope", ref.by_variant(runs))
     finally:
         ref.strict_float32()
     if steps:

@@ -81,6 +81,20 @@ class Runs(Protocol):
     ) -> Named: ...
 
 
+def by_entry(entries: Sequence[Named], before: str = "") -> Named:
+    """Tensors as files of a bundle name them: `<before><entry>/<name>`."""
+    return {f"{before}{i}/{k}": v for i, named in enumerate(entries) for k, v in named.items()}
+
+
+def by_variant(runs: Mapping[str, Sequence[Named]]) -> Named:
+    """The file of an envelope: `<variant>/<entry>/<name>`."""
+    return {
+        name: value
+        for variant, results in runs.items()
+        for name, value in by_entry(results, f"{variant}/").items()
+    }
+
+
 def to_double(t: Tensor) -> Tensor:
     return t.double() if t.is_floating_point() else t
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from capture.errors import is_out_of_memory
-from capture.reference import Runner
+from capture.reference import Runner, by_entry
 
 
 def special_values(
@@ -29,10 +29,7 @@ def special_values(
             raise
         return {}
     files = {"special": entries, "reference/special": answers}
-    return {
-        name: {f"{i}/{k}": v for i, named in enumerate(values) for k, v in named.items()}
-        for name, values in files.items()
-    }
+    return {name: by_entry(values) for name, values in files.items()}
 
 
 def _with_one(entry: Mapping[str, Tensor], value: float) -> dict[str, Tensor]:

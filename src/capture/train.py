@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -142,33 +143,24 @@ def by_kind(values: dict[str, float], even: bool) -> dict:
     }
 
 
+@dataclasses.dataclass
 class TrainCapture:
     """Writes probe weights, labels, references and train.json. `module` is the float32 network with
     its timed weights, on the CPU; `write`: (name, tensors) to a file; `work`: FLOPs of one call,
     roughly."""
 
-    def __init__(
-        self,
-        spec: dict,
-        info: dict,
-        ring: list[Named],
-        folder: Path,
-        write: Callable[[str, Named], None],
-        say: Callable[[str], None],
-        work: int,
-    ) -> None:
-        self.spec, self.info, self.ring, self.folder, self.write, self.say = (
-            spec,
-            info,
-            ring,
-            folder,
-            write,
-            say,
-        )
-        self.work = work
-        self.labels = make_labels(info, spec["seed"])
-        self.stepper = Stepper(info, spec["device"], self.labels[0])
-        self.probes = ("probe1",) if spec["light"] else ("probe1", "probe2")
+    spec: dict
+    info: dict
+    ring: list[Named]
+    folder: Path
+    write: Callable[[str, Named], None]
+    say: Callable[[str], None]
+    work: int
+
+    def __post_init__(self) -> None:
+        self.labels = make_labels(self.info, self.spec["seed"])
+        self.stepper = Stepper(self.info, self.spec["device"], self.labels[0])
+        self.probes = ("probe1",) if self.spec["light"] else ("probe1", "probe2")
         self.sets: dict[str, dict] = {}
         self.doubts: list[str] = []
 
@@ -226,17 +218,9 @@ class TrainCapture:
     def dropout(self, work: nn.Module, dropouts: list[Dropout]) -> dict:
         """train.json's `dropout`: eager's float32 losses and gradients with dropout as given; the
         running statistics stay."""
-        if not dropouts:
-            return {"layers": [], "losses": [], "groups": 0, "watched": {}}
-        if self.spec["light"]:
-            return {
-                "layers": [
-                    {"name": dropout_call.name, "p": dropout_call.p} for dropout_call in dropouts
-                ],
-                "losses": [],
-                "groups": 0,
-                "watched": {},
-            }
+        if not dropouts or self.spec["light"]:
+            layers = [{"name": site.name, "p": site.p} for site in dropouts]
+            return {"layers": layers, "losses": [], "groups": 0, "watched": {}}
         self.say("steps with dropout")
         losses = self.dropout_losses(work)
         with train_mode(work):
@@ -252,12 +236,7 @@ class TrainCapture:
         """One a forward pass."""
         torch.manual_seed(self.spec["seed"])
         with torch.no_grad(), train_mode(work):
-            return [
-                self.stepper.loss_of(
-                    self.stepper.output(work, self.ring[0]), self.stepper.labels
-                ).item()
-                for _ in range(DROPOUT_LOSSES)
-            ]
+            return [self.stepper.loss(work, self.ring[0]).item() for _ in range(DROPOUT_LOSSES)]
 
     def one_set(
         self, name: str, work: nn.Module, step: Named, further: Named, has_kinks: bool

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from capture.faults import _WITHOUT_SHORTCUT, FAULTS, NotApplicable, _middle, _norms
+from capture.faults import FAULTS, NotApplicable, _middle, _norms, _residual_blocks
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -85,13 +85,12 @@ class _DetachInSums(TorchFunctionMode):
 
 
 def _shortcut_backward(plan: Plan) -> str:
-    blocks = [
-        (n, m)
-        for n, m in plan.module.named_modules()
-        if type(m).__name__ in _WITHOUT_SHORTCUT or getattr(m, "use_res_connect", False) is True
-    ]
     name, block = _middle(
-        [(n, m) for n, m in blocks if getattr(m, "downsample", None) is None],
+        [
+            (n, m)
+            for n, m in _residual_blocks(plan.module)
+            if getattr(m, "downsample", None) is None
+        ],
         "residual block that this fault knows",
     )
     inner = block.forward

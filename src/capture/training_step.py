@@ -80,13 +80,16 @@ class Stepper:
         does not follow one."""
         own = dict(module.named_parameters())
         with torch.enable_grad():
-            loss = self.loss_of(self.output(module, entry), self.labels)
+            loss = self.loss(module, entry)
             by_autograd = torch.autograd.grad(
                 loss, [own[name] for name in names], allow_unused=True
             )
         return [
             torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, by_autograd)
         ]
+
+    def loss(self, module: nn.Module, entry: Mapping[str, Tensor]) -> Tensor:
+        return self.loss_of(self.output(module, entry), self.labels)
 
     def output(
         self,

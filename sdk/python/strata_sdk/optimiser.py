@@ -27,16 +27,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "weight_decay": 0.0,
         "schedule": None,
     },
-    "adamw": {
-        "name": "adamw",
-        "lr": 0.001,
-        "beta1": 0.9,
-        "beta2": 0.999,
-        "eps": 1e-8,
-        "weight_decay": 0.01,
-        "schedule": None,
-    },
 }
+DEFAULTS["adamw"] = DEFAULTS["adam"] | {"name": "adamw", "weight_decay": 0.01}
 DEFAULT = DEFAULTS["sgd"]
 # What precedes a parameter's name in a state, of each buffer that the rule has beside it.
 BUFFERS = {

@@ -102,6 +102,20 @@ def first_output(result: Any) -> Tensor:
     )
 
 
+def weights_and_counts(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """What a state holds of the module itself: `weight:<name>` and `count:<name>`
+    (docs/protocol.md)."""
+    held = {k: v for k, v in module.state_dict().items() if isinstance(v, Tensor)}
+    return (
+        {f"weight:{name}": value for name, value in held.items() if value.is_floating_point()},
+        {
+            f"count:{name}": value
+            for name, value in held.items()
+            if value.dtype == torch.int64 and not value.dim()
+        },
+    )
+
+
 class TorchTraining(Level, Trains, Profiles):
     """One optimiser step of `self.module`, which `self.network` runs in the case's precision, by
     PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) ->
@@ -196,20 +210,6 @@ class TorchTraining(Level, Trains, Profiles):
 
     # -- state ------------------------------------------------------------------------------------
 
-    def _weights(self) -> dict[str, Tensor]:
-        return {
-            f"weight:{name}": value
-            for name, value in self.module.state_dict().items()
-            if isinstance(value, Tensor) and value.is_floating_point()
-        }
-
-    def _counts(self) -> dict[str, Tensor]:
-        return {
-            f"count:{name}": value
-            for name, value in self.module.state_dict().items()
-            if isinstance(value, Tensor) and value.dtype == torch.int64 and not value.dim()
-        }
-
     def _generators(self) -> dict[str, torch.Generator]:
         """PyTorch's own, which every layer that draws may use."""
         own = {"generator:torch": torch.default_generator}
@@ -223,6 +223,7 @@ class TorchTraining(Level, Trains, Profiles):
         torch.manual_seed(seed)
 
     def state(self) -> dict[str, np.ndarray]:
+        weights, counts = weights_and_counts(self.module)
         buffers = {
             prefix + name: self.optimiser.state.get(p, {}).get(_HELD[prefix])
             for prefix in self.buffers
@@ -231,12 +232,12 @@ class TorchTraining(Level, Trains, Profiles):
         generators = {name: generator.get_state() for name, generator in self._generators().items()}
         return {
             name: value.detach().cpu().contiguous().numpy()
-            for name, value in (self._weights() | self._counts() | buffers | generators).items()
+            for name, value in (weights | counts | buffers | generators).items()
             if value is not None
         }
 
     def load_state(self, tensors: Mapping[str, np.ndarray], step: int) -> None:
-        weights, counts, generators = self._weights(), self._counts(), self._generators()
+        (weights, counts), generators = weights_and_counts(self.module), self._generators()
         trained = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
         known = (
             weights

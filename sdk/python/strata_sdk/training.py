@@ -246,6 +246,11 @@ class Data:
             )
         return self.splits[name]
 
+    def split_and_order(self, request: Request) -> tuple[Any, Any]:
+        """The split that a request names, and its order of that split's samples."""
+        split = self.split(request["split"])
+        return split, self.maker.open_order(_path(request["order"], "order"), split)
+
 
 def data(worker: Worker, request: Request) -> dict:
     training = of(worker)
@@ -272,22 +277,14 @@ def steps(worker: Worker, request: Request) -> dict:
     )
     if training.mode != "train":
         raise BadRequest("the mode is eval", "send `set_mode` with train first")
-    split = data.split(request["split"])
-    order = data.maker.open_order(_path(request["order"], "order"), split)
+    split, order = data.split_and_order(request)
     if count < 1 or first + count > len(order.samples):
         raise BadRequest(
             f"steps {first} to {first + count - 1} of an order of {len(order.samples)}"
         )
 
     def fill(step: int, entry: Any) -> None:
-        at = first + step
-        data.maker.fill(
-            split,
-            order.samples[at],
-            entry,
-            None if order.flip is None else order.flip[at],
-            None if order.shift is None else order.shift[at],
-        )
+        data.maker.fill_step(split, order, first + step, entry)
 
     own = training.trained.batches_of
     batches = (
@@ -318,17 +315,10 @@ def norms(worker: Worker, request: Request) -> dict:
     data, step = _data_of(training), natural(request, "step")
     if training.mode != "train":
         raise BadRequest("the mode is eval", "send `set_mode` with train first")
-    split = data.split(request["split"])
-    order = data.maker.open_order(_path(request["order"], "order"), split)
+    split, order = data.split_and_order(request)
     if step >= len(order.samples):
         raise BadRequest(f"step {step} of an order of {len(order.samples)}")
-    data.maker.fill(
-        split,
-        order.samples[step],
-        data.entries[0],
-        None if order.flip is None else order.flip[step],
-        None if order.shift is None else order.shift[step],
-    )
+    data.maker.fill_step(split, order, step, data.entries[0])
     training.trained.set_batch(*data.held[0])
     return {"layers": cast(MeasuresLayers, training.level).layer_norms()}
 

@@ -136,6 +136,13 @@ class BatchMaker:
             ]
         labels[...] = split.labels[samples]
 
+    def fill_step(
+        self, split: Split, order: Order, step: int, entry: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        """The batch of one step of an order."""
+        flip, shift = (None if rows is None else rows[step] for rows in (order.flip, order.shift))
+        self.fill(split, order.samples[step], entry, flip, shift)
+
 
 def _moved(image: np.ndarray, down: int, right: int) -> np.ndarray:
     """The image [C, H, W] moved by so many rows and columns; what comes in from outside is 0."""
