@@ -42,6 +42,15 @@ bool reaches_pass(std::string_view last, std::string_view pass) {
 
 namespace {
 
+// An argument that the graph lacks is the bundle's damage, whichever pass meets it.
+Result<void> apply(const Pass& pass, Program& program) {
+  try {
+    return pass.apply(program);
+  } catch (const graph::ArgumentError& error) {
+    return fail(error.what(), "remove the bundle's folder; it is made again");
+  }
+}
+
 Result<Program> apply_passes(Result<Program> program, const Options& options) {
   if (!options.stop_after.empty()) STRATA_TRY(check_pass_name(options.stop_after));
   if (!program) return program;
@@ -55,7 +64,7 @@ Result<Program> apply_passes(Result<Program> program, const Options& options) {
   std::string last = "lower";
   for (const auto& pass : passes()) {
     if (options.stop_after == last) break;
-    if (auto done = pass.apply(*program); !done)
+    if (auto done = apply(pass, *program); !done)
       return fail(fmt::format("{}: {}", pass.name, done.error().what), done.error().hint, done.error().exit);
     last = pass.name;
   }

@@ -11,7 +11,7 @@
 namespace strata::compiler {
 
 // Changes how a program computes, not what. Needs the passes before it in the table, and leaves a program that verify()
-// accepts, but for the offsets, which plan_memory gives.
+// accepts, but for the offsets, which plan_memory gives. May throw graph::ArgumentError.
 struct Pass {
   std::string_view name;
   std::string_view what;  // a sentence

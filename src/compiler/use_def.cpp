@@ -33,10 +33,6 @@ bool Uses::only_reader(int value, int step) const {
   return !read_at_end[slot(value)] && consumers[slot(value)].size() == 1 && consumers[slot(value)].front() == step;
 }
 
-bool Uses::unread(int value) const {
-  return !read_at_end[slot(value)] && consumers[slot(value)].empty();
-}
-
 Uses uses_of(const Program& program) {
   const auto count = program.graph.values.size();
   Uses uses{std::vector<int>(count, -1), std::vector<std::vector<int>>(count), std::vector<bool>(count, false)};

@@ -17,7 +17,6 @@ struct Uses {
 
   // The step is the only reader, so that it may swallow the value.
   bool only_reader(int value, int step) const;
-  bool unread(int value) const;
 };
 
 Uses uses_of(const Program& program);

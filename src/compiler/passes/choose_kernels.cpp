@@ -41,21 +41,17 @@ Step of_image(const Step& step, int image) {
 
 Result<void> choose_kernels(Program& program) {
   if (program.target != Target::cpu) return {};  // the kernels are for processors
-  try {
-    const auto uses = uses_of(program);
-    for (auto& step : program.steps) {
-      const bool has_weight = is_convolution(step) || is_linear(step) || is_input_gradient(step);
-      if (step.view || step.when != When::run || !has_weight) continue;
-      if (is_linear(step)) {
-        const int image = image_before(program, uses, step.node.tensor("input"));
-        if (image < 0) continue;
-        const Step changed = of_image(step, image);
-        if (best_kernel(program, changed) != Kernel::library) step = changed;
-      }
-      step.kernel = best_kernel(program, step);
+  const auto uses = uses_of(program);
+  for (auto& step : program.steps) {
+    const bool has_weight = is_convolution(step) || is_linear(step) || is_input_gradient(step);
+    if (step.view || step.when != When::run || !has_weight) continue;
+    if (is_linear(step)) {
+      const int image = image_before(program, uses, step.node.tensor("input"));
+      if (image < 0) continue;
+      const Step changed = of_image(step, image);
+      if (best_kernel(program, changed) != Kernel::library) step = changed;
     }
-  } catch (const graph::ArgumentError& error) {
-    return fail(error.what(), "remove the bundle's folder; it is made again");
+    step.kernel = best_kernel(program, step);
   }
   return remove_dead(program);
 }

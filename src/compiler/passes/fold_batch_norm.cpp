@@ -126,14 +126,10 @@ class Folder {
 }  // namespace
 
 Result<void> fold_batch_norm(Program& program) {
-  try {
-    Folder folder(program);
-    for (auto& step : program.steps)
-      if (const auto norm = norm_of(program, step)) folder.fold(step, *norm);
-    folder.finish();
-  } catch (const graph::ArgumentError& error) {
-    return fail(error.what(), "remove the bundle's folder; it is made again");
-  }
+  Folder folder(program);
+  for (auto& step : program.steps)
+    if (const auto norm = norm_of(program, step)) folder.fold(step, *norm);
+  folder.finish();
   return recompute_places(program);
 }
 

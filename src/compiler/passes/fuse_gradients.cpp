@@ -115,12 +115,8 @@ class Fuser {
 
 Result<void> fuse_gradients(Program& program) {
   if (program.graph.mode != graph::Mode::train) return {};
-  try {
-    Fuser fuser(program);
-    for (std::size_t at = 0; at < program.steps.size(); ++at) fuser.fuse(at);
-  } catch (const graph::ArgumentError& error) {
-    return fail(error.what(), "remove the bundle's folder; it is made again");
-  }
+  Fuser fuser(program);
+  for (std::size_t at = 0; at < program.steps.size(); ++at) fuser.fuse(at);
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
   return recompute_places(program);
 }

@@ -44,26 +44,22 @@ bool takes_sum(Step step, const std::vector<PostOp>& then) {
 Result<void> fuse_residual_sums(Program& program) {
   auto uses = uses_of(program);
   const auto producer_of = [&](int value) { return uses.producer[static_cast<std::size_t>(value)]; };
-  try {
-    for (std::size_t s = 0; s < program.steps.size(); ++s) {
-      auto& step = program.steps[s];
-      const auto pair = summands(program, step);
-      if (!pair) continue;
-      const auto [into_value, other] =
-          producer_of(pair->first) > producer_of(pair->second) ? *pair : std::pair(pair->second, pair->first);
-      const int into = producer_of(into_value);
-      if (into <= producer_of(other) || !uses.only_reader(into_value, static_cast<int>(s))) continue;
-      auto& layer = program.steps[static_cast<std::size_t>(into)];
-      if (!takes_sum(layer, step.posts)) continue;
-      layer.posts.push_back({.kind = PostOp::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = other});
-      layer.posts.insert(layer.posts.end(), step.posts.begin(), step.posts.end());
-      auto& readers = uses.consumers[static_cast<std::size_t>(other)];
-      std::replace(readers.begin(), readers.end(), static_cast<int>(s), into);
-      uses.producer[static_cast<std::size_t>(step.node.outputs.front())] = into;
-      absorb(layer, step);
-    }
-  } catch (const graph::ArgumentError& error) {
-    return fail(error.what(), "remove the bundle's folder; it is made again");
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    auto& step = program.steps[s];
+    const auto pair = summands(program, step);
+    if (!pair) continue;
+    const auto [into_value, other] =
+        producer_of(pair->first) > producer_of(pair->second) ? *pair : std::pair(pair->second, pair->first);
+    const int into = producer_of(into_value);
+    if (into <= producer_of(other) || !uses.only_reader(into_value, static_cast<int>(s))) continue;
+    auto& layer = program.steps[static_cast<std::size_t>(into)];
+    if (!takes_sum(layer, step.posts)) continue;
+    layer.posts.push_back({.kind = PostOp::Kind::add, .operation = "add", .alpha = 0, .beta = 0, .value = other});
+    layer.posts.insert(layer.posts.end(), step.posts.begin(), step.posts.end());
+    auto& readers = uses.consumers[static_cast<std::size_t>(other)];
+    std::replace(readers.begin(), readers.end(), static_cast<int>(s), into);
+    uses.producer[static_cast<std::size_t>(step.node.outputs.front())] = into;
+    absorb(layer, step);
   }
   std::erase_if(program.steps, [](const Step& step) { return step.node.outputs.empty(); });
   return recompute_places(program);

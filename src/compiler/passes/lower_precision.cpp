@@ -144,11 +144,7 @@ class Lowering {
 
 Result<void> lower_precision(Program& program) {
   if (program.type != Type::bfloat16) return {};
-  try {
-    Lowering(program).run();
-  } catch (const graph::ArgumentError& error) {
-    return fail(error.what(), "remove the bundle's folder; it is made again");
-  }
+  Lowering(program).run();
   return recompute_places(program);
 }
 

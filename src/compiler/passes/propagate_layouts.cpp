@@ -295,13 +295,9 @@ class Inserter {
 }  // namespace
 
 Result<void> propagate_layouts(Program& program) {
-  try {
-    const Program before = program;
-    const auto best = best_of(before);
-    Inserter(program, best).insert();
-  } catch (const graph::ArgumentError& error) {
-    return fail(error.what(), "remove the bundle's folder; it is made again");
-  }
+  const Program before = program;
+  const auto best = best_of(before);
+  Inserter(program, best).insert();
   STRATA_TRY(recompute_places(program));
   materialize_outputs(program);
   return recompute_places(program);
