@@ -92,12 +92,4 @@ Result<Checked> check(const Graph& graph) {
   return checked;
 }
 
-std::vector<int> nodes_without(const Graph& graph, const std::vector<std::string>& operations) {
-  const std::set<std::string> known(operations.begin(), operations.end());
-  std::vector<int> lacking;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n)
-    if (!known.contains(graph.nodes[n].operation())) lacking.push_back(static_cast<int>(n));
-  return lacking;
-}
-
 }  // namespace strata::graph

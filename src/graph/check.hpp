@@ -33,7 +33,4 @@ struct Checked {
 // into 64 bits. Names the node, its module and the source line. An unknown operation is no error.
 Result<Checked> check(const Graph& graph);
 
-// Nodes whose operation is not in `operations` (ATen names as "conv2d"): what a level with these cannot run.
-std::vector<int> nodes_without(const Graph& graph, const std::vector<std::string>& operations);
-
 }  // namespace strata::graph

@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // The FLOPs of a node that must be right; an error's text otherwise.
 std::string checked(const std::string& op, const std::vector<Tensor>& tensors, const json& args,
@@ -323,12 +322,6 @@ TEST(GraphOperations, an_unknown_operation_is_named_with_its_place_and_is_no_err
   EXPECT_FALSE(found->total.known);
   EXPECT_EQ(graph->nodes[0].where(), "node 'it' (torchvision.nms) in net.layer (Layer), net.py:3");
   EXPECT_GT(found->total.bytes_read, 0);
-}
-
-TEST(GraphOperations, names_the_nodes_that_a_level_lacks) {
-  const auto graph = one_node("aten.relu.default", {{{4}}}, {{"self", value(0)}}, {{{4}}});
-  EXPECT_THAT(nodes_without(*graph, {"conv2d", "relu"}), IsEmpty());
-  EXPECT_THAT(nodes_without(*graph, {"conv2d"}), ElementsAre(0));
 }
 
 TEST(GraphOperations, the_table_has_no_name_twice_and_a_rule_for_each) {
