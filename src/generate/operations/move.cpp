@@ -76,14 +76,16 @@ void part(Emitter& e, std::int64_t dim, std::int64_t begin, std::int64_t length,
                   {"result", same ? e.result(i) : fmt::format("{}.as({})", e.result(i), braces(of))}});
 }
 
+std::int64_t start_of_slice(const Emitter& e, std::int64_t extent) {
+  const auto start = e.has("start") ? e.node().integer("start") : 0;
+  return std::clamp<std::int64_t>(start < 0 ? start + extent : start, 0, extent);
+}
+
 void slice(Emitter& e) {
   need_plain(e);
   const auto& of = e.shape(e.self());
   const auto dim = e.dimension("dim", of.size());
-  const auto extent = of[static_cast<std::size_t>(dim)];
-  auto begin = e.has("start") ? e.node().integer("start") : 0;
-  if (begin < 0) begin += extent;
-  part(e, dim, std::clamp<std::int64_t>(begin, 0, extent), e.shape(e.output())[static_cast<std::size_t>(dim)],
+  part(e, dim, start_of_slice(e, of[static_cast<std::size_t>(dim)]), e.shape(e.output())[static_cast<std::size_t>(dim)],
        e.node().integer("step"), 0);
 }
 
@@ -112,10 +114,9 @@ void part_of_zeros(Emitter& e, std::int64_t dim, std::int64_t begin, std::int64_
 
 void slice_backward(Emitter& e) {
   const auto& of = e.shape(e.output());
-  const auto dim = e.dimension("dim", of.size()), extent = of[static_cast<std::size_t>(dim)];
-  auto begin = e.node().integer("start");
-  if (begin < 0) begin += extent;
-  part_of_zeros(e, dim, std::clamp<std::int64_t>(begin, 0, extent), e.node().integer("step"), e.shape(e.self()));
+  const auto dim = e.dimension("dim", of.size());
+  part_of_zeros(e, dim, start_of_slice(e, of[static_cast<std::size_t>(dim)]), e.node().integer("step"),
+                e.shape(e.self()));
 }
 
 void select_backward(Emitter& e) {
@@ -141,22 +142,14 @@ void divide_up(Emitter& e) {
   }
 }
 
+// cat and stack, whose tensors first get an axis of one element.
 void concatenate(Emitter& e) {
-  std::vector<std::string> sources;
-  for (const int value : e.node().tensors("tensors")) sources.push_back(e.tensor(value));
-  const auto axis = e.dimension("dim", e.shape(e.output()).size());
-  e.call("concatenate", {{"sources", fmt::format("{{{}}}", fmt::join(sources, ", "))},
-                         {"axis", std::to_string(axis)},
-                         {"result", e.result()}});
-}
-
-void stack(Emitter& e) {
   auto shape = e.shape(e.output());
   const auto axis = e.dimension("dim", shape.size());
   shape.at(static_cast<std::size_t>(axis)) = 1;
+  const auto as = e.node().operation() == "stack" ? fmt::format(".as({})", braces(shape)) : "";
   std::vector<std::string> sources;
-  for (const int value : e.node().tensors("tensors"))
-    sources.push_back(fmt::format("{}.as({})", e.tensor(value), braces(shape)));
+  for (const int value : e.node().tensors("tensors")) sources.push_back(e.tensor(value) + as);
   e.call("concatenate", {{"sources", fmt::format("{{{}}}", fmt::join(sources, ", "))},
                          {"axis", std::to_string(axis)},
                          {"result", e.result()}});
@@ -237,10 +230,8 @@ void slice_scatter(Emitter& e) {
   const int part_of_it = e.node().tensor("src");
   const auto& dims = e.shape(e.self());
   const auto dim = static_cast<std::size_t>(e.dimension("dim", dims.size()));
-  auto start = e.has("start") ? e.node().integer("start") : 0;
-  if (start < 0) start += dims[dim];
   Numbers to(dims.size(), 0), steps(dims.size(), 1);
-  to[dim] = std::clamp<std::int64_t>(start, 0, dims[dim]);
+  to[dim] = start_of_slice(e, dims[dim]);
   steps[dim] = e.node().integer("step");
   e.call("reorder", {{"source", e.tensor(e.self())}, {"result", e.result()}});
   e.call("copy", {{"source", e.tensor(part_of_it)},
@@ -272,8 +263,7 @@ void add_moves(Operations& table) {
   table["t"] = matrix_transpose;
   table["select"] = select;
   table["slice"] = slice;
-  table["cat"] = concatenate;
-  table["stack"] = stack;
+  table["cat"] = table["stack"] = concatenate;
   table["roll"] = roll;
   table["slice_scatter"] = slice_scatter;
 }
