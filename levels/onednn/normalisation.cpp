@@ -5,17 +5,13 @@
 namespace strata::onednn {
 namespace {
 
-using dnnl::normalization_flags;
-
 void batch_norm(Builder& b) {
   const bool fixed_statistics = b.has("running_mean");
   if (fixed_statistics && b.has("training") && b.flag("training"))
     throw Unsupported("batch_norm that changes its statistics");
   const Tensor x = b.dense(b.tensor("input"));
   const auto scale = b.optional("weight"), shift = b.optional("bias");
-  auto flags = fixed_statistics ? normalization_flags::use_global_stats : normalization_flags::none;
-  if (scale) flags |= normalization_flags::use_scale;
-  if (shift) flags |= normalization_flags::use_shift;
+  const auto flags = normalisation_flags(scale.has_value(), shift.has_value(), fixed_statistics);
   const dnnl::batch_normalization_forward::primitive_desc pd(b.engine(), dnnl::prop_kind::forward_inference, x.desc,
                                                              x.desc, static_cast<float>(b.number("eps")), flags,
                                                              Builder::attr());
@@ -35,9 +31,7 @@ void layer_norm(Builder& b) {
   const Tensor x = rows_of(b, "input");
   const auto over = x.dims()[1];
   const auto scale = b.optional("weight"), shift = b.optional("bias");
-  auto flags = normalization_flags::none;
-  if (scale) flags |= normalization_flags::use_scale;
-  if (shift) flags |= normalization_flags::use_shift;
+  const auto flags = normalisation_flags(scale.has_value(), shift.has_value(), false);
   const auto kind = trains ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   const dnnl::layer_normalization_forward::primitive_desc pd(
       b.engine(), kind, x.desc, x.desc, static_cast<float>(b.number("eps")), flags, Builder::attr());
@@ -55,6 +49,14 @@ void layer_norm(Builder& b) {
 }
 
 }  // namespace
+
+dnnl::normalization_flags normalisation_flags(bool scale, bool shift, bool fixed_statistics) {
+  using dnnl::normalization_flags;
+  auto flags = fixed_statistics ? normalization_flags::use_global_stats : normalization_flags::none;
+  if (scale) flags |= normalization_flags::use_scale;
+  if (shift) flags |= normalization_flags::use_shift;
+  return flags;
+}
 
 Tensor rows_of(Builder& b, std::string_view argument) {
   const auto over = product(b.integers("normalized_shape"));

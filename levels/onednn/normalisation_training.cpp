@@ -8,15 +8,6 @@
 namespace strata::onednn {
 namespace {
 
-using dnnl::normalization_flags;
-
-normalization_flags flags_of(bool scale, bool shift, bool fixed_statistics) {
-  auto flags = fixed_statistics ? normalization_flags::use_global_stats : normalization_flags::none;
-  if (scale) flags |= normalization_flags::use_scale;
-  if (shift) flags |= normalization_flags::use_shift;
-  return flags;
-}
-
 // new = (1 - momentum) old + momentum (factor batch's); the running variance is of an unbiased estimate.
 void run_on(Builder& b, const char* running, const Tensor& of_batch, double factor, std::size_t output) {
   const Tensor old = b.plain(b.tensor(running)), to = b.temporary(row_major(of_batch.dims()));
@@ -40,7 +31,7 @@ void forward(Builder& b) {
   const auto scale = b.optional("weight"), shift = b.optional("bias");
   const dnnl::batch_normalization_forward::primitive_desc pd(
       b.engine(), dnnl::prop_kind::forward_training, x.desc, x.desc, static_cast<float>(b.number("eps")),
-      flags_of(scale.has_value(), shift.has_value(), true), Builder::attr());
+      normalisation_flags(scale.has_value(), shift.has_value(), true), Builder::attr());
   const Dims channels{x.dims()[1]};
   const Tensor mean = b.temporary(row_major(channels)), variance = b.temporary(row_major(channels));
   b.own(layout_name(x.desc), [order = *channel_order(x.desc), from = b.handle(x), middle = b.handle(mean),
@@ -77,7 +68,7 @@ void backward(Builder& b) {
   const Tensor x = b.dense(b.tensor("input"));
   const Tensor gradient = b.in(b.tensor("grad_out"), x.desc);
   const auto scale = b.optional("weight");
-  const auto flags = flags_of(scale.has_value(), mask.at(2), fixed_statistics);
+  const auto flags = normalisation_flags(scale.has_value(), mask.at(2), fixed_statistics);
   const auto eps = static_cast<float>(b.number("eps"));
   const auto kind = mask.at(1) || mask.at(2) ? dnnl::prop_kind::backward : dnnl::prop_kind::backward_data;
   const dnnl::batch_normalization_forward::primitive_desc hint(b.engine(), dnnl::prop_kind::forward_training, x.desc,
@@ -98,7 +89,7 @@ void layer_norm_backward(Builder& b) {
   const Tensor x = rows_of(b, "input"), gradient = rows_of(b, "grad_out");
   const auto rows = x.dims()[0], over = x.dims()[1];
   const auto scale = b.optional("weight");
-  const auto flags = flags_of(scale.has_value(), mask.at(2), false);
+  const auto flags = normalisation_flags(scale.has_value(), mask.at(2), false);
   const auto& variance = b.left("rstd");
   const auto eps = static_cast<float>(variance.epsilon);
   const dnnl::layer_normalization_forward::primitive_desc hint(b.engine(), dnnl::prop_kind::forward_training, x.desc,

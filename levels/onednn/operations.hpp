@@ -41,6 +41,8 @@ inline primitives::Window counted_from_0(primitives::Window window) {
 // A matrix product of tensors of equal rank, batched over all but the last two dimensions (which may be broadcast),
 // into a temporary of the library's layout, or into output 0 where `into_result`.
 Tensor multiply(Builder& builder, const Tensor& a, const Tensor& b, bool into_result);
+// Of a normalisation with this of its own; `fixed_statistics`: it is given them.
+dnnl::normalization_flags normalisation_flags(bool scale, bool shift, bool fixed_statistics);
 // Of a layer norm: a matrix, row-major, whose second dimension is what is normalised.
 Tensor rows_of(Builder& builder, std::string_view argument);
 // An element-wise call into a temporary; eltwise_linear is alpha x + beta.

@@ -3,6 +3,7 @@
 // types and shapes are checked before anything reads them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -73,6 +74,21 @@ inline Expected expected(const kit::SafeTensors& reference, const std::string& n
   double bound = 0;
   std::memcpy(&bound, tensor_of(reference, "bound/" + name, "F64", {}).data, sizeof bound);
   return {tensor_of(reference, "output/" + name, "F64", shape), bound};
+}
+
+// ||got - wanted|| and ||wanted||, of as many float64 numbers as `wanted` has; not a number where a result is none.
+struct Norms {
+  double difference = 0, size = 0;
+};
+inline Norms norms_of(const float* got, const kit::FileTensor& wanted) {
+  Norms squares;
+  for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
+    double value = 0;
+    std::memcpy(&value, wanted.data + i * sizeof value, sizeof value);
+    squares.difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
+    squares.size += value * value;
+  }
+  return {std::sqrt(squares.difference), std::sqrt(squares.size)};
 }
 
 // Inputs of a file, by the names <group>/<input>. The network reads them where they lie: the file must stay open.

@@ -26,18 +26,6 @@ double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-// ||got - wanted|| / ||wanted||, of as many numbers as `wanted` has; not a number where a result is none.
-double error_of(const float* got, const kit::FileTensor& truth) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < truth.bytes / sizeof(double); ++i) {
-    double value = 0;
-    std::memcpy(&value, truth.data + i * sizeof value, sizeof value);
-    difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
-    size += value * value;
-  }
-  return std::sqrt(difference) / (std::sqrt(size) + 1e-300);
-}
-
 int check(const std::string& weights, int threads) {
   const kit::SafeTensors reference(folder + "/reference.safetensors");
   const Inputs inputs(reference, "input");
@@ -51,7 +39,8 @@ int check(const std::string& weights, int threads) {
   int wrong = 0;
   for (int i = 0; i < model_output_count(); ++i) {
     const auto& result = all[static_cast<std::size_t>(i)];
-    const double error = error_of(model_output(network.get(), i), result.values);
+    const auto [difference, size] = norms_of(model_output(network.get(), i), result.values);
+    const double error = difference / (size + 1e-300);
     const bool right = error <= result.bound;
     wrong += right ? 0 : 1;
     std::printf("%s: error %.3g against the float64 reference, allowed %.3g: %s\n", model_output_tensor(i)->name, error,

@@ -64,19 +64,8 @@ class Batch {
   std::map<int, Expected> gradients_;
 };
 
-// ||got - wanted||, of as many numbers as `wanted` has.
-double distance(const float* got, const kit::FileTensor& truth) {
-  double difference = 0;
-  for (std::size_t i = 0; i < truth.bytes / sizeof(double); ++i) {
-    double value = 0;
-    std::memcpy(&value, truth.data + i * sizeof value, sizeof value);
-    difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
-  }
-  return std::sqrt(difference);
-}
-
 bool is_equal(const std::string& name, const Expected& truth, const float* got) {
-  const double off = distance(got, truth.values);
+  const double off = norms_of(got, truth.values).difference;
   if (off <= truth.bound) return true;
   std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", printable(name).c_str(), off, truth.bound);
   return false;
