@@ -2,7 +2,6 @@
 """Writes <weight set>.mnn for each weight set of the bundle: ONNX with the PyTorch that is
 measured, converted by MNN in the level's own environment."""
 
-import tempfile
 from pathlib import Path
 
 from strata_sdk import UnsupportedError, preparing
@@ -20,19 +19,7 @@ def prepare(bundle_dir: Path, cache: Path, mnn: str) -> None:
                 f"{tensor['name']} is {tensor['dtype']}; MNN takes float32 and integers",
                 "onnxruntime and openvino take other tensors",
             )
-    step = preparing.Steps()
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        for weight_set, path in onnx_export.write_all(bundle_dir, Path(scratch), step):
-            step(f"converting {weight_set}.onnx")
-            preparing.delegate(
-                [
-                    mnn,
-                    str(Path(__file__).with_name("convert.py")),
-                    str(path),
-                    str(cache / f"{weight_set}.mnn"),
-                ]
-            )
-            path.unlink()
+    onnx_export.convert_all(bundle_dir, cache, mnn, Path(__file__).with_name("convert.py"), "mnn")
 
 
 if __name__ == "__main__":

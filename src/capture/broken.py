@@ -5,7 +5,7 @@ operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ def broken_sentence(
     runner: ref.Runner,
     module: nn.Module,
     wide: nn.Module | None,
-    entries: Sequence[Mapping[str, Tensor]],
+    entries: Sequence[ref.Entry],
     runs: dict[str, list[Named]],
     expected: list[Named],
     weight_set: str,
@@ -51,7 +51,7 @@ def broken_sentence(
 def overflow_sentence(
     runner: ref.Runner,
     module: nn.Module,
-    entries: Sequence[Mapping[str, Tensor]],
+    entries: Sequence[ref.Entry],
     results: list[Named],
     expected: list[Named],
     weight_set: str,
@@ -70,7 +70,7 @@ def overflow_sentence(
     return ""
 
 
-def _first_overflow(runner: ref.Runner, module: nn.Module, entry: Mapping[str, Tensor]) -> str:
+def _first_overflow(runner: ref.Runner, module: nn.Module, entry: ref.Entry) -> str:
     """The first operation that gives something else than numbers in float32 alone."""
     try:
         wide = ref.double_copy(module)
@@ -110,11 +110,7 @@ class _Numbers(TorchDispatchMode):
 
 
 def _first_jump(
-    runner: ref.Runner,
-    module: nn.Module,
-    wide: nn.Module | None,
-    entry: Mapping[str, Tensor],
-    seed: int,
+    runner: ref.Runner, module: nn.Module, wide: nn.Module | None, entry: ref.Entry, seed: int
 ) -> str:
     """The first operation whose results part in two legitimate runs; empty: none was seen."""
     if runner.bundle["activation_bytes"] > MOST_BYTES:
@@ -123,7 +119,7 @@ def _first_jump(
     try:
         with seen:
             runner.run(module, entry)
-        others: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [
+        others: list[tuple[nn.Module, ref.Change]] = [
             (module, ref.ulp_noise(seed + n, None)) for n in range(NOISES)
         ]
         if wide is not None:

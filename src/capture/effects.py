@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -134,7 +133,7 @@ class Answers:
         self.module, self.bundle = module, bundle
         self.network: nn.Module | None = None
 
-    def __call__(self, entry: Mapping[str, Tensor]) -> Named | None:
+    def __call__(self, entry: ref.Entry) -> Named | None:
         self.network = self.network or copy.deepcopy(self.module)
         try:
             with torch.no_grad():
@@ -151,7 +150,7 @@ class _Asked:
     def __init__(self, module: nn.Module, bundle: dict, effects: Effects) -> None:
         self.network, self.bundle, self.effects = copy.deepcopy(module), bundle, effects
 
-    def ask(self, entry: Mapping[str, Tensor], seed: int = 0) -> Named:
+    def ask(self, entry: ref.Entry, seed: int = 0) -> Named:
         torch.manual_seed(seed)
         args, kwargs = bind(entry, self.bundle)
         inputs = self.bundle["inputs"]
@@ -192,7 +191,7 @@ class _Asked:
             for kind, name in plain:
                 _add(effects.changed.setdefault(kind, []), name)
 
-    def watch(self, entry: Mapping[str, Tensor]) -> Watch:
+    def watch(self, entry: ref.Entry) -> Watch:
         """What one more call draws, and reads of its inputs."""
         args, kwargs = bind(entry, self.bundle)
         held = [value for _, _, value in state(self.network) if isinstance(value, GENERATORS)]
@@ -204,7 +203,7 @@ class _Asked:
             return Watch(self.network, [])
         return watch
 
-    def differs_at_the_ends(self, entry: Mapping[str, Tensor]) -> bool:
+    def differs_at_the_ends(self, entry: ref.Entry) -> bool:
         """Whether the answer follows what is drawn, where two seeds show it once in a thousand."""
         try:
             with Extremes(high=None) as usual:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from capture import reference as ref
 def flushed_answers(
     runner: ref.Runner,
     module: nn.Module,
-    entries: Sequence[Mapping[str, Tensor]],
+    entries: Sequence[ref.Entry],
     expected: Sequence[ref.Named],
     error: float,
 ) -> dict[str, Tensor]:

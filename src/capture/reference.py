@@ -24,6 +24,8 @@ from capture.reordered import Order, Reordered, lanes, shuffled
 from strata_sdk.models import call
 
 Named = dict[str, Tensor]
+Entry = Mapping[str, Tensor]  # of the ring: inputs by their names
+Change = Callable[[Tensor], Tensor]  # of an input; must not write into it
 LEAST_RUNS = 5
 LEAST_LIGHT_RUNS = 3  # of a point of a sweep, whose corners have the whole
 PROVEN_GENERIC = 2  # entries of the ring that generic sets are proven on
@@ -32,6 +34,10 @@ CLEAR = 10  # bounds that a fault reaches which nobody could overlook
 PLACES = 3  # at which a fault is tried
 # an eighth of a relative error that is no change: float64's own rounding, and nothing
 UNCHANGED_WIDE, UNCHANGED = 2.0**-40, 2.0**-60
+
+
+def as_it_is(t: Tensor) -> Tensor:
+    return t
 
 
 def strict_float32() -> None:
@@ -53,12 +59,7 @@ class Runner:
     def __init__(self, bundle: dict, device: str) -> None:
         self.bundle, self.device = bundle, device
 
-    def run(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
-    ) -> Named:
+    def run(self, module: nn.Module, entry: Entry, change: Change = as_it_is) -> Named:
         """One forward pass; `change` maps each input, and must not write into it."""
         with torch.inference_mode():
             moved = {k: change(v).to(self.device) for k, v in entry.items()}
@@ -73,12 +74,7 @@ class Runs(Protocol):
 
     device: str
 
-    def run(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = ...,
-    ) -> Named: ...
+    def run(self, module: nn.Module, entry: Entry, change: Change = ...) -> Named: ...
 
 
 def by_entry(entries: Sequence[Named], before: str = "") -> Named:
@@ -99,9 +95,7 @@ def to_double(t: Tensor) -> Tensor:
     return t.double() if t.is_floating_point() else t
 
 
-def reference_float64(
-    runner: Runner, module64: nn.Module, entries: Iterable[Mapping[str, Tensor]]
-) -> list[Named]:
+def reference_float64(runner: Runner, module64: nn.Module, entries: Iterable[Entry]) -> list[Named]:
     """The module's outputs in float64 arithmetic; what is an integer stays one."""
     return [
         {k: to_double(v) for k, v in runner.run(module64, e, to_double).items()} for e in entries
@@ -124,7 +118,7 @@ def few_runs(spec: dict) -> bool:
 def envelope(
     runner: Runs,
     module: nn.Module,
-    entries: Sequence[Mapping[str, Tensor]],
+    entries: Sequence[Entry],
     seed: int,
     unit: float | None = None,
     light: bool = False,
@@ -134,7 +128,7 @@ def envelope(
     of sums tell nothing at a lower precision, whose own roundings are larger."""
     runs: dict[str, list[Named]] = {}
 
-    def add(name: str, change: Callable[[Tensor], Tensor] = lambda t: t) -> None:
+    def add(name: str, change: Change = as_it_is) -> None:
         runs[name] = [runner.run(module, e, change) for e in entries]
 
     add("default")
@@ -171,7 +165,7 @@ def envelope(
     return runs
 
 
-def _reordered(order: Order, runner: Runs, module: nn.Module, entry: Mapping[str, Tensor]) -> Named:
+def _reordered(order: Order, runner: Runs, module: nn.Module, entry: Entry) -> Named:
     with Reordered(order):
         return runner.run(module, entry)
 
@@ -211,7 +205,7 @@ def _moves(t: Tensor) -> bool:
     return t.dtype in (torch.float32, torch.float64) and not is_discrete(t)
 
 
-def ulp_noise(seed: int, unit: float | None) -> Callable[[Tensor], Tensor]:
+def ulp_noise(seed: int, unit: float | None) -> Change:
     generator = torch.Generator().manual_seed(seed)
     return lambda t: _moved(t, generator, unit) if _moves(t) else t
 
@@ -344,7 +338,7 @@ def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> floa
 def faulty_references(
     runner: Runner,
     module: nn.Module,
-    entry: Mapping[str, Tensor],
+    entry: Entry,
     expected: Named,
     flops: float,
     wide: bool,
@@ -360,7 +354,7 @@ def faulty_references(
     planted: dict[str, tuple[float, Named, str]] = {}  # bounds that it reaches, ...
 
     def run(changed: nn.Module) -> Named:
-        outputs = runner.run(changed, entry, to_double if wide else lambda t: t)
+        outputs = runner.run(changed, entry, to_double if wide else as_it_is)
         return {k: to_double(v) for k, v in outputs.items()}
 
     def in_layers(name: str, attempt: int) -> tuple[Named, str]:

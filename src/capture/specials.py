@@ -5,18 +5,15 @@ too, and one that answers with numbers is told of (docs/warnings.md, W011)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from capture.errors import is_out_of_memory
-from capture.reference import Runner, by_entry
+from capture.reference import Entry, Runner, by_entry
 
 
-def special_values(
-    runner: Runner, module: nn.Module, entry: Mapping[str, Tensor]
-) -> dict[str, dict[str, Tensor]]:
+def special_values(runner: Runner, module: nn.Module, entry: Entry) -> dict[str, dict[str, Tensor]]:
     """Files of the bundle and their tensors; none for a network without floats, or one that raises
     on such inputs, as by an index that follows them."""
     entries = [_with_one(entry, value) for value in (math.nan, math.inf)]
@@ -32,7 +29,7 @@ def special_values(
     return {name: by_entry(values) for name, values in files.items()}
 
 
-def _with_one(entry: Mapping[str, Tensor], value: float) -> dict[str, Tensor]:
+def _with_one(entry: Entry, value: float) -> dict[str, Tensor]:
     """The inputs with this value in the middle of each tensor of floats."""
     changed = {name: tensor.clone() for name, tensor in entry.items()}
     for tensor in changed.values():

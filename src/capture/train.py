@@ -9,7 +9,7 @@ import contextlib
 import copy
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -71,9 +71,7 @@ def make_labels(info: dict, seed: int) -> list[Tensor]:
     ]
 
 
-def check_trains(
-    stepper: Stepper, wide: nn.Module, entry: Mapping[str, Tensor]
-) -> tuple[Named, str]:
+def check_trains(stepper: Stepper, wide: nn.Module, entry: ref.Entry) -> tuple[Named, str]:
     """The step of a float64 module, and why it cannot be repeated; Problem when there is none."""
     if not any(p.requires_grad for p in wide.parameters()):
         raise Problem(
@@ -319,7 +317,7 @@ class TrainCapture:
                 got = self.stepper.run(
                     plan.module,
                     self.ring[0],
-                    ref.to_double if in_double else lambda t: t,
+                    ref.to_double if in_double else ref.as_it_is,
                     plan.loss_of,
                 )
             except NotApplicable:

@@ -51,8 +51,8 @@ class Stepper:
     def run(
         self,
         module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
+        entry: ref.Entry,
+        change: ref.Change = ref.as_it_is,
         loss_of: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> Named:
         """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and
@@ -73,9 +73,7 @@ class Stepper:
             }
         return {name: value.detach().cpu().contiguous() for name, value in results.items()}
 
-    def gradients(
-        self, module: nn.Module, entry: Mapping[str, Tensor], names: list[str]
-    ) -> list[Tensor]:
+    def gradients(self, module: nn.Module, entry: ref.Entry, names: list[str]) -> list[Tensor]:
         """Of the named parameters, of the module in the mode that it is in; zero where the loss
         does not follow one."""
         own = dict(module.named_parameters())
@@ -88,14 +86,11 @@ class Stepper:
             torch.zeros_like(own[name]) if g is None else g for name, g in zip(names, by_autograd)
         ]
 
-    def loss(self, module: nn.Module, entry: Mapping[str, Tensor]) -> Tensor:
+    def loss(self, module: nn.Module, entry: ref.Entry) -> Tensor:
         return self.loss_of(self.output(module, entry), self.labels)
 
     def output(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
+        self, module: nn.Module, entry: ref.Entry, change: ref.Change = ref.as_it_is
     ) -> Tensor:
         if self.calls:
             self.calls.begin()
@@ -143,12 +138,7 @@ class _Compared:
         self.stepper, self.exact = stepper, exact
         self.device = stepper.device
 
-    def run(
-        self,
-        module: nn.Module,
-        entry: Mapping[str, Tensor],
-        change: Callable[[Tensor], Tensor] = lambda t: t,
-    ) -> Named:
+    def run(self, module: nn.Module, entry: ref.Entry, change: ref.Change = ref.as_it_is) -> Named:
         return {
             k: torch.tensor(v, dtype=torch.float64)
             for k, v in self.exact.errors(self.stepper.run(module, entry, change)).items()
@@ -158,7 +148,7 @@ class _Compared:
 def errors_of_runs(
     stepper: Stepper,
     module: nn.Module,
-    entry: Mapping[str, Tensor],
+    entry: ref.Entry,
     exact: Exact,
     seed: int,
     unit: float | None = None,
@@ -189,7 +179,7 @@ def terms_of_means(module: nn.Module, before: Named, after: Named) -> dict[str, 
 def train_envelope(
     stepper: Stepper,
     module: nn.Module,
-    entry: Mapping[str, Tensor],
+    entry: ref.Entry,
     exact: Exact,
     terms: Mapping[str, float],
     seed: int,
@@ -207,7 +197,7 @@ def widened(
     envelope: dict[str, float],
     stepper: Stepper,
     module: nn.Module,
-    entry: Mapping[str, Tensor],
+    entry: ref.Entry,
     exact: Exact,
     seed: int,
 ) -> dict[str, float]:

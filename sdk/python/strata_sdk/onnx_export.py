@@ -9,6 +9,7 @@ names of their own. Needs torch, onnx and onnxscript.
 from __future__ import annotations
 
 import logging
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,20 @@ def _write_file(
             location=f"{path.name}.data",
         )
         yield weight_set, path
+
+
+def convert_all(
+    bundle_dir: Path, cache: Path, python: str, script: Path, ending: str, *further: str
+) -> None:
+    """Each weight set as <weight set>.<ending>, made from ONNX by `python script ONNX TARGET
+    further...`."""
+    step = preparing.Steps()
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        for weight_set, path in write_all(bundle_dir, Path(scratch), step):
+            step(f"converting {weight_set}.onnx")
+            target = cache / f"{weight_set}.{ending}"
+            preparing.delegate([python, str(script), str(path), str(target), *further])
+            path.unlink()
 
 
 def translate(program: torch.export.ExportedProgram, bundle: dict) -> torch.onnx.ONNXProgram:
