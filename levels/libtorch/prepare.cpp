@@ -11,7 +11,7 @@
 #include "core/bundle_info.hpp"
 #include "generate/compile_library.hpp"
 #include "generate/libtorch.hpp"
-#include "generate/load_graph.hpp"
+#include "graph/load.hpp"
 #include "names.hpp"
 
 namespace {
@@ -22,7 +22,7 @@ strata::Result<void> prepare(const fs::path& bundle, const fs::path& cache, cons
   const auto question = STRATA_TRY(strata::core::case_in(bundle));
   if (is_hand_written(question.model)) return {};
   if (question.open_batch) return strata::fail(one_batch_only(question.model), "", strata::Exit::environment);
-  const auto graph = STRATA_TRY(strata::generate::load_graph(bundle));
+  const auto graph = STRATA_TRY(strata::graph::load(bundle));
   strata::say_progress("writing the program");
   const auto text = STRATA_TRY(strata::generate::libtorch_source(graph, question.id()));
   const auto source = cache / "network.cpp";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/einsum.hpp"
+#include "graph/einsum.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <numeric>
 #include <utility>
 
+#include "compiler/lower.hpp"
 #include "compiler/step_builder.hpp"
-#include "graph/einsum.hpp"
 
 namespace strata::compiler {
 namespace {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "compiler/einsum.hpp"
 #include "compiler/passes/passes.hpp"
 #include "compiler/step_builder.hpp"
 #include "compiler/use_def.hpp"

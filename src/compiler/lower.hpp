@@ -12,4 +12,9 @@ namespace strata::compiler {
 // argument that the graph lacks; more bytes than 64 bits can count.
 Result<Program> lower(graph::Graph graph, std::int64_t block = 16);
 
+// An einsum of two tensors becomes permutations, views and a product of matrices, which passes know and which move
+// little: a permutation that changes nothing is left out. What graph::matrix_einsum does not know, or broadcasts, stays
+// as it is. Throws graph::ArgumentError.
+void expand_einsums(Program& program);
+
 }  // namespace strata::compiler

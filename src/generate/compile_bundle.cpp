@@ -3,7 +3,7 @@
 
 #include "compiler/compile.hpp"
 #include "core/bundle_info.hpp"
-#include "generate/load_graph.hpp"
+#include "graph/load.hpp"
 
 namespace strata::generate {
 namespace {
@@ -17,13 +17,13 @@ Result<graph::TrainingGraph> differentiated(const graph::Graph& network, const s
 }  // namespace
 
 Result<graph::TrainingGraph> training_of(const std::filesystem::path& bundle) {
-  const auto graph = STRATA_TRY(load_graph(bundle));
+  const auto graph = STRATA_TRY(graph::load(bundle));
   return differentiated(graph, bundle);
 }
 
 Result<compiler::Program> compile_bundle(const std::filesystem::path& bundle, const compiler::Kernels& kernels,
                                          compiler::Target target, std::optional<compiler::MemoryBudget> budget) {
-  auto graph = load_graph(bundle);
+  auto graph = graph::load(bundle);
   if (!graph) return tl::unexpected(graph.error());
   const auto question = STRATA_TRY(core::case_in(bundle));
   const auto type = type_of(question.precision);
@@ -45,7 +45,7 @@ graph::Type type_of(core::Precision precision) {
 }
 
 Result<compiler::Program> compile_evaluation(const std::filesystem::path& bundle, compiler::Target target) {
-  const auto graph = load_graph(bundle);
+  const auto graph = graph::load(bundle);
   if (!graph) return tl::unexpected(graph.error());
   return compiler::compile(graph::evaluation_of(*graph),
                            {.block = compiler::native_block(), .stop_after = "", .target = target});

@@ -7,9 +7,9 @@
 #include "core/bundle_info.hpp"
 #include "generate/folder.hpp"
 #include "generate/libtorch.hpp"
-#include "generate/load_graph.hpp"
 #include "generate/names.hpp"
 #include "generate/reference.hpp"
+#include "graph/load.hpp"
 
 namespace strata::generate {
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ std::string described(const graph::Graph& graph, const char* what, const std::ve
 }  // namespace
 
 Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle, const fs::path& root, int threads) {
-  const auto graph = STRATA_TRY(load_graph(bundle));
+  const auto graph = STRATA_TRY(graph::load(bundle));
   const auto question = STRATA_TRY(core::case_in(bundle));
   const auto source = STRATA_TRY(libtorch_source(graph, question.id()));
   STRATA_TRY(write_text(folder / "network.cpp", source));

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "graph/load.hpp"
-#include "graph/no_products.hpp"
 #include "graph/operations/rules.hpp"
 
 namespace strata::graph {

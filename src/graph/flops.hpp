@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
@@ -19,6 +20,11 @@ namespace strata::graph {
 // Of one call, also where the table of operations has no rule for its outputs; 0: it multiplies no matrices; nullopt:
 // not known, or the call does not fit the rule. Saturates at the largest int64.
 std::optional<std::int64_t> flops_of(const Call& call);
+
+// Whether ATen's operation, which the table of operations lacks, multiplies no matrices: element by element,
+// reductions, comparisons, moves, random numbers, pooling, interpolation. `name` as Node::operation(), without the
+// underscore of an operation in place.
+bool multiplies_no_matrices(std::string_view name);
 
 struct Flops {
   std::int64_t total = 0;                         // of what is counted; saturates

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/no_products.hpp"
-
 #include <algorithm>
 #include <array>
+
+#include "graph/flops.hpp"
 
 namespace strata::graph {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, differences, products and quotients with broadcasting: the gradient of a broadcast operand is summed over the
 // axes along which it was repeated.
-#include "graph/backward/arithmetic.hpp"
-
 #include "graph/backward/rules.hpp"
 
 namespace strata::graph {

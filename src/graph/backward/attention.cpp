@@ -4,8 +4,6 @@
 // of dP, dQ = scale dS K, dK = dS^T (scale Q), and of the mask dS.
 #include <cmath>
 
-#include "graph/backward/arithmetic.hpp"
-#include "graph/backward/products.hpp"
 #include "graph/backward/rules.hpp"
 
 namespace strata::graph {

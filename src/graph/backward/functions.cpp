@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/backward/arithmetic.hpp"
 #include "graph/backward/rules.hpp"
 #include "graph/operations/rules.hpp"
 

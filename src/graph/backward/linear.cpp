@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers and matrix products: dX = G W, dW = G^T X, db = the sum of G over rows. What was broadcast is summed.
-#include "graph/backward/products.hpp"
 #include "graph/backward/rules.hpp"
 
 namespace strata::graph {

@@ -22,6 +22,14 @@ struct BackwardRule {
 
 const BackwardRule* find_backward(std::string_view operation);  // nullptr: there is none
 
+// What rules of several families need: products and quotients element by element; products of matrices in the last two
+// axes, where axes before these are broadcast.
+int times(Tape& tape, int value, int other);
+int times_number(Tape& tape, int value, const nlohmann::json& number);
+int quotient(Tape& tape, int value, int other);
+int product(Tape& tape, int a, int b);
+int transposed(Tape& tape, int value);
+
 std::span<const BackwardRule> activation_rules();
 std::span<const BackwardRule> arithmetic_rules();
 std::span<const BackwardRule> attention_rules();
