@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/evp.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -20,7 +22,6 @@
 #include <sstream>
 #include <utility>
 
-#include "strata/sha256.hpp"
 #include "strata/timed_loop.hpp"
 
 namespace strata {
@@ -55,6 +56,14 @@ std::int64_t since_start_ns() {
 // An operation in which nothing is said: each of its iterations counts.
 bool is_timed(const json& op) {
   return op == "measure" || op == "serve" || op == "profile" || op == "steps" || op == "evaluate";
+}
+
+// 64 lower-case hexadecimal digits.
+std::string sha256_of(const TensorView& tensor) {
+  std::array<unsigned char, 32> digest{};
+  if (EVP_Digest(tensor.data, tensor.bytes, digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
+    throw std::runtime_error("libcrypto cannot compute SHA-256");
+  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 json failure_answer(const Failure& failure) {
@@ -236,10 +245,7 @@ json Worker::read_weights(const json&) {
   need_loaded();
   const auto& readable = *can<ReadableWeights>();
   json hashes = json::object();
-  for (const auto& name : readable.readable_weights()) {
-    const HostTensor tensor = readable.weight(name);
-    hashes[name] = sha256({tensor.view.data, tensor.view.bytes});
-  }
+  for (const auto& name : readable.readable_weights()) hashes[name] = sha256_of(readable.weight(name).view);
   return {{"sha256", std::move(hashes)}};
 }
 
