@@ -335,6 +335,9 @@ def envelope_error(runs: dict[str, list[Named]], reference: list[Named]) -> floa
 # --------------------------------------------------------------------------------- planted faults
 
 
+NOTHING_SHOWS = "no fault that is planted in it shows"
+
+
 def faulty_references(
     runner: Runner,
     module: nn.Module,
@@ -387,15 +390,18 @@ def faulty_references(
         if planted:
             break
     shown = clear() or sorted(planted, key=lambda name: -planted[name][0])[:1]
-    unseen = "" if shown and planted[shown[0]][0] >= 1 else "no fault that is planted in it shows"
-    if shown and unseen:
-        bounds, _, sentence = planted[shown[0]]
-        unseen += f" (most: {sentence}, by {bounds:.2g} of what a level may differ)"
     return (
         {name: planted[name][1] for name in shown},
         [f"{name}: {planted[name][2]}" for name in shown],
-        unseen,
+        _why_unseen(*planted[shown[0]]) if shown else NOTHING_SHOWS,
     )
+
+
+def _why_unseen(bounds: float, _: Named, sentence: str) -> str:
+    """Of the fault that reaches the most bounds; empty: it can be seen."""
+    if bounds >= 1:
+        return ""
+    return f"{NOTHING_SHOWS} (most: {sentence}, by {bounds:.2g} of what a level may differ)"
 
 
 def _farthest(result: Named, expected: Named) -> float:

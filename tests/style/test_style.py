@@ -5,6 +5,7 @@ pyproject.toml,
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -50,6 +51,19 @@ def starts_a_shell(file: Path) -> bool:
 def passes(command: list[str | Path], fix: str) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{(done.stdout + done.stderr)[-4000:]}\nwhat to do: {fix}"
+
+
+def test_functions_in_python_have_at_most_sixty_lines():
+    """Not those of tests and benchmarks."""
+    too_long = []
+    for folder in ("levels", "models", "sdk", "setup", "src", "tools"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                    if lines > 60:
+                        too_long.append(f"{file.relative_to(ROOT)}:{node.lineno} {lines} lines")
+    assert not too_long
 
 
 def test_python_passes_ruff():
