@@ -24,24 +24,23 @@ std::string in_words(std::uint64_t bytes) {
   return report::size(static_cast<double>(bytes));
 }
 
-int list_cache(const CacheArguments& a) {
-  const auto format = format_option(a.format);
-  if (!format) return print_error(format.error());
-  const auto listed = engine::list_cache();
-  if (!listed) return print_error(listed.error());
+Result<int> list_cache(const CacheArguments& a) {
+  const auto format = STRATA_TRY(format_option(a.format));
+  const auto listed = STRATA_TRY(engine::list_cache());
   std::vector<report::Cells> rows;
-  for (const auto& entry : listed->entries)
+  for (const auto& entry : listed.entries)
     rows.push_back({entry.kind, entry.name, in_words(entry.bytes), entry.last_used, entry.folder});
-  answer(report::table({"kind", "what", "size", "last used (UTC)", "folder"}, rows, *format));
-  tell(fmt::format("{} folders in {}, {} in all\n", rows.size(), listed->cache.string(), in_words(listed->bytes)));
+  answer(report::table({"kind", "what", "size", "last used (UTC)", "folder"}, rows, format));
+  tell(fmt::format("{} folders in {}, {} in all\n", rows.size(), listed.cache.string(), in_words(listed.bytes)));
   return 0;
 }
 
-int say_removed(const Result<engine::Removed>& removed) {
-  if (!removed) return print_error(removed.error());
-  answer(fmt::format("removed {} folders of {}, {}; {} are left\n", removed->folders, removed->cache.string(),
-                     in_words(removed->freed), in_words(removed->left)));
-  return removed->failure.empty() ? 0 : print_error({removed->failure, "remove it by hand"});
+Result<int> say_removed(const Result<engine::Removed>& result) {
+  const auto removed = STRATA_TRY(result);
+  answer(fmt::format("removed {} folders of {}, {}; {} are left\n", removed.folders, removed.cache.string(),
+                     in_words(removed.freed), in_words(removed.left)));
+  if (!removed.failure.empty()) return fail(removed.failure, "remove it by hand");
+  return 0;
 }
 
 }  // namespace
@@ -53,13 +52,13 @@ void add_cache(CLI::App& app, int& exit_code) {
   auto* list = verb->add_subcommand("list", "every capture, network and artefact with its size, the last used first");
   format_choice(list->add_option("--format", a->format, "of the list"));
   list->footer("Exit codes: 0 shown; 1 the cache cannot be read; 2 wrong usage.");
-  list->callback([a, &exit_code] { exit_code = list_cache(*a); });
+  set_action(*list, exit_code, [a] { return list_cache(*a); });
   const char* codes = "Exit codes: 0 removed; 1 something could not be removed, or a run is measuring; 2 wrong usage.";
   auto* prune = verb->add_subcommand("prune", "remove them; what is needed again is made again");
   positive(prune->add_option("--older-than", a->days, "only what was not used for so many days (default: all)"))
       ->type_name("DAYS");
   prune->footer(codes);
-  prune->callback([a, &exit_code] { exit_code = say_removed(engine::prune_cache(a->days)); });
+  set_action(*prune, exit_code, [a] { return say_removed(engine::prune_cache(a->days)); });
   auto* limit = verb->add_subcommand("limit", "remove what was not used for longest, until the rest is no larger");
   limit->add_option("size", a->most, "as 20GB or 500MiB")
       ->required()
@@ -71,7 +70,7 @@ void add_cache(CLI::App& app, int& exit_code) {
           ""))
       ->transform(CLI::AsSizeValue(true));
   limit->footer(codes);
-  limit->callback([a, &exit_code] { exit_code = say_removed(engine::limit_cache(a->most)); });
+  set_action(*limit, exit_code, [a] { return say_removed(engine::limit_cache(a->most)); });
 }
 
 }  // namespace strata::cli

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/calibrate.hpp"
+// `strata doctor --calibrate`.
+#include "measure/calibrate.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cli/console.hpp"
-#include "measure/calibrate.hpp"
+#include "cli/verbs.hpp"
 #include "measure/measuring_mark.hpp"
 #include "measure/warnings.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 
 namespace strata::cli {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kModel =
@@ -39,33 +39,30 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
 
 }  // namespace
 
-int run_calibration(const std::string& store_path) {
-  auto store = store::Store::open(store_path.empty() ? store::Store::default_path() : fs::path(store_path));
-  if (!store) return print_error(store.error());
+Result<int> run_calibration(const std::string& store_path) {
+  auto store = STRATA_TRY(store::Store::open(store::Store::path_of(store_path)));
   const auto machine = probe::machine();
   const double load = probe::other_load(std::chrono::milliseconds(500));
   if (load > 0.1)
-    return print_error(
-        {fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise",
-                     load * 100),
-         "end them and run it again", Exit::environment});
+    return fail(
+        fmt::format("other programs use {:.0f}% of this machine; a calibration now would blame it for their noise",
+                    load * 100),
+        "end them and run it again", Exit::environment);
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   if (mark.other())
-    return print_error(
-        {measure::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
-         "run it again when that has ended", Exit::environment});
+    return fail(measure::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
+                "run it again when that has ended", Exit::environment);
   std::vector<int> thread_counts{1};
   if (probe::physical_cores() > 1) thread_counts.push_back(probe::physical_cores());
   for (const int threads : thread_counts) {
     ProgressLine line;
-    const auto effect = calibrate_threads(threads, machine, line);
+    const auto effect = STRATA_TRY(calibrate_threads(threads, machine, line));
     line.clear();
-    if (!effect) return print_error(effect.error());
-    if (auto saved = store->save_effect(*effect); !saved) return print_error(saved.error());
+    STRATA_TRY(store.save_effect(effect));
     answer(fmt::format(
         "process effect with {} thread{}: {:.2f}% (95%: {:.2f} to {:.2f}%); intervals hold at least that much from now "
         "on\n",
-        threads, threads == 1 ? "" : "s", effect->sigma * 100, effect->low * 100, effect->high * 100));
+        threads, threads == 1 ? "" : "s", effect.sigma * 100, effect.low * 100, effect.high * 100));
   }
   return 0;
 }

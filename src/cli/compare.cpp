@@ -19,20 +19,19 @@ namespace strata::cli {
 using Json = nlohmann::json;
 namespace {
 
-// Beside the store, or where -o says; the exit code.
-int show_page(const RunArguments& a, const store::Store& store, const measure::Setting& setting,
-              const document::Document& document) {
-  return a.output.empty() ? write_stored_page(document, setting.place, store.path(), setting.run_id)
-                          : write_page(document, setting.place, a.output);
+// Beside the store, or where -o says.
+Result<void> show_page(const RunArguments& a, const store::Store& store, const measure::Setting& setting,
+                       const document::Document& document) {
+  if (!a.output.empty()) return write_page(document, setting.place, a.output);
+  write_stored_page(document, setting.place, store.path(), setting.run_id);
+  return {};
 }
 
 // The result in the wanted form on standard output; for a person also the report's place.
-int show_result(const RunArguments& a, store::Store& store, const measure::Setting& setting) {
-  const auto run = store.load_run(setting.run_id);
-  if (!run) return print_error(run.error());
-  const Json result = report::view(*run);
+Result<void> show_result(const RunArguments& a, store::Store& store, const measure::Setting& setting) {
+  const Json result = report::view(STRATA_TRY(store.load_run(setting.run_id)));
   engine::keep_verdicts(store, setting.run_id, result);
-  if (const int code = a.quiet ? 0 : print_result(result, a.format); code != 0) return code;
+  if (!a.quiet) STRATA_TRY(print_result(result, a.format));
   return show_page(a, store, setting, report::compare_document({result}));
 }
 
@@ -49,15 +48,13 @@ void say_of_forecast(const store::Store& store, const std::string& run_id) {
 
 }  // namespace
 
-int show_document(const RunArguments& a, store::Store& store, const measure::Setting& setting,
-                  const MakeDocument& make) {
-  const auto run = store.load_run(setting.run_id);
-  if (!run) return print_error(run.error());
-  const auto document = make(*run);
-  if (!document) return print_error(document.error());
-  engine::keep_verdict(store, *run, document->summary);
-  if (const int code = a.quiet ? 0 : print_document(*document, a.format); code != 0) return code;
-  return show_page(a, store, setting, *document);
+Result<void> show_document(const RunArguments& a, store::Store& store, const measure::Setting& setting,
+                           const MakeDocument& make) {
+  const auto run = STRATA_TRY(store.load_run(setting.run_id));
+  const auto document = STRATA_TRY(make(run));
+  engine::keep_verdict(store, run, document.summary);
+  if (!a.quiet) STRATA_TRY(print_document(document, a.format));
+  return show_page(a, store, setting, document);
 }
 
 Result<int> run_as(const requests::CompareRequest& request, const RunArguments& a, engine::RunKind kind,
@@ -75,7 +72,7 @@ Result<int> run_as(const requests::CompareRequest& request, const RunArguments& 
   const auto ended = STRATA_TRY(engine::run_prepared(*ready, request, a, store, kind, line));
   line.clear();
   // What was measured before an error is shown all the same.
-  const int shown = ended.has_case ? view.show(store, ready->setting) : 0;
+  const int shown = ended.has_case ? code_of(view.show(store, ready->setting)) : 0;
   if (interrupted())
     tell(ended.has_case
              ? fmt::format("interrupted: {}; ./strata resume {} continues\n", view.kept, ready->setting.run_id)

@@ -83,6 +83,14 @@ int print_error(const Error& error) {
   return static_cast<int>(error.exit);
 }
 
+int code_of(const Result<int>& done) {
+  return done ? *done : print_error(done.error());
+}
+
+int code_of(const Result<void>& done) {
+  return done ? 0 : print_error(done.error());
+}
+
 void warn_of_model_file(const std::string& model) {
   if (const auto notice = plan::notice_of(model); !notice.empty()) tell(notice + "\n");
 }
@@ -156,18 +164,14 @@ Result<report::Format> format_option(const std::string& name) {
   return tl::unexpected(unknown_value("--format", name, {"text", "json", "csv", "md"}));
 }
 
-int print_result(const nlohmann::json& result, const std::string& format) {
+Result<void> print_result(const nlohmann::json& result, const std::string& format) {
   if (format == "json") {
     answer_json(result, 1);
-    return 0;
+    return {};
   }
-  const auto text = report::render({result}, format, {}, terminal_style());
-  if (!text) return print_error(text.error());
-  if (format == "text" || format == "ledger")
-    answer_styled(*text);
-  else
-    answer(*text);
-  return 0;
+  const auto text = STRATA_TRY(report::render({result}, format, {}, terminal_style()));
+  format == "text" || format == "ledger" ? answer_styled(text) : answer(text);
+  return {};
 }
 
 }  // namespace strata::cli

@@ -39,6 +39,9 @@ void open_standard_streams();
 
 // "error: what" and "  try: hint" on standard error; returns the exit code.
 int print_error(const Error& error);
+// The exit code of what was done; an error is printed.
+int code_of(const Result<int>& done);
+int code_of(const Result<void>& done);
 
 // On standard error, before a network that comes as a file runs: what it could do.
 void warn_of_model_file(const std::string& model);
@@ -70,7 +73,7 @@ Result<std::filesystem::path> plotly_js(const Installation& place);
 // text, json, csv or md. Error: another word, with the nearest.
 Result<report::Format> format_option(const std::string& name);
 
-// The result in the wanted format on standard output. Returns the exit code (0: finish() knows of the rest).
-int print_result(const nlohmann::json& result, const std::string& format);
+// The result in the wanted format on standard output.
+Result<void> print_result(const nlohmann::json& result, const std::string& format);
 
 }  // namespace strata::cli

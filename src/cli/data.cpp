@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "engine/data_sets.hpp"
@@ -150,10 +149,7 @@ void add_action(CLI::App& data, const char* action, const char* about, const cha
                ->capture_default_str(),
            formats);
   verb->footer(codes);
-  verb->callback([a, act, &exit_code] {
-    const auto done = act(*a);
-    exit_code = done ? 0 : print_error(done.error());
-  });
+  set_action(*verb, exit_code, [a, act] { return act(*a); });
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "cli/console.hpp"
 #include "cli/document.hpp"
-#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "engine/queries.hpp"
@@ -22,14 +21,13 @@ struct DiffArguments : requests::DiffRequest {
   std::string store, format = "text";
 };
 
-int diff(const DiffArguments& a) {
-  const auto difference = engine::difference_of(a, store::Store::path_of(a.store));
-  if (!difference) return print_error(difference.error());
+Result<int> diff(const DiffArguments& a) {
+  const auto difference = STRATA_TRY(engine::difference_of(a, store::Store::path_of(a.store)));
   if (a.format == "json")
-    answer(difference->dump(1) + "\n");
-  else if (const int code = print_document(report::difference_document(*difference), a.format); code != 0)
-    return code;
-  return engine::exit_code_of(*difference);
+    answer(difference.dump(1) + "\n");
+  else
+    STRATA_TRY(print_document(report::difference_document(difference), a.format));
+  return engine::exit_code_of(difference);
 }
 
 }  // namespace
@@ -44,7 +42,7 @@ void add_diff(CLI::App& app, int& exit_code) {
       "Exit codes: 0 all levels were compared, none is slower by more than --fail-above; 4 one is, with its whole 99% "
       "interval; else 1 a level has no number any more, or the store cannot be read; else 5 the interval of a level "
       "reaches beyond --fail-above, or a level could not be compared; 2 wrong usage, or no case in common.");
-  verb->callback([a, &exit_code] { exit_code = diff(*a); });
+  set_action(*verb, exit_code, [a] { return diff(*a); });
 }
 
 }  // namespace strata::cli

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/doctor.hpp"
-
+// `strata doctor`: what this machine can measure and what not, each with reason and remedy. Changes nothing.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/calibrate.hpp"
 #include "cli/console.hpp"
 #include "cli/option.hpp"
+#include "cli/verbs.hpp"
 #include "common/places.hpp"
 #include "engine/level_checks.hpp"
 #include "probe/checks.hpp"
@@ -49,22 +48,21 @@ void print_json(const Checks& checks) {
   answer_json(out, 1);
 }
 
-int doctor(const std::string& format_name) {
-  const auto format = format_option(format_name);
-  if (!format) return print_error(format.error());
+Result<int> doctor(const std::string& format_name) {
+  const auto format = STRATA_TRY(format_option(format_name));
   const auto place = installation();
   Checks checks = probe::machine_checks(std::chrono::milliseconds(500));
   for (auto& more : {probe::software_checks(place), engine::level_checks(place), probe::set_up_checks(place)})
     checks.insert(checks.end(), more.begin(), more.end());
-  if (*format == report::Format::text) {
+  if (format == report::Format::text) {
     print_text(checks);
-  } else if (*format == report::Format::json) {
+  } else if (format == report::Format::json) {
     print_json(checks);
   } else {
     std::vector<report::Cells> rows;
     for (const auto& c : checks)
       rows.push_back({c.group, c.name, std::string(probe::to_string(c.standing)), c.found, c.reason, c.remedy});
-    answer(fmt::format("{}", report::table({"group", "name", "standing", "found", "reason", "remedy"}, rows, *format)));
+    answer(report::table({"group", "name", "standing", "found", "reason", "remedy"}, rows, format));
   }
   return 0;
 }
@@ -90,11 +88,11 @@ void add_doctor(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 reported, whatever it found; 2 wrong usage; with --calibrate also 1 the measurement failed, 3 the "
       "machine is busy or the environment lacks what is needed.");
-  verb->callback([arguments, &exit_code] {
+  set_action(*verb, exit_code, [arguments] {
     // the launcher has resolved it already
     if (!arguments->python.empty() && !std::getenv("STRATA_ROOT"))
       setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
-    exit_code = arguments->calibrate ? run_calibration(arguments->store) : doctor(arguments->format);
+    return arguments->calibrate ? run_calibration(arguments->store) : doctor(arguments->format);
   });
 }
 

@@ -16,10 +16,10 @@ namespace strata::cli {
 namespace fs = std::filesystem;
 namespace {
 
-int write_and_tell(const fs::path& path, const std::string& page) {
-  if (auto written = write_whole(path, page); !written) return print_error(written.error());
+Result<void> write_and_tell(const fs::path& path, const std::string& page) {
+  STRATA_TRY(write_whole(path, page));
   tell(fmt::format("report: {}\n", path.string()));
-  return 0;
+  return {};
 }
 
 // The name of the script's copy in the folder, which is made where it is missing; another version has another name.
@@ -35,39 +35,30 @@ Result<std::string> shared_script(const fs::path& folder, const fs::path& script
 
 }  // namespace
 
-int print_document(const document::Document& document, const std::string& format) {
-  const auto text = document::render(document, format, {}, terminal_style());
-  if (!text) return print_error(text.error());
-  if (format == "text")
-    answer_styled(*text);
-  else
-    answer(*text);
-  return 0;
+Result<void> print_document(const document::Document& document, const std::string& format) {
+  const auto text = STRATA_TRY(document::render(document, format, {}, terminal_style()));
+  format == "text" ? answer_styled(text) : answer(text);
+  return {};
 }
 
-int write_stored_page(const document::Document& document, const Installation& place, const fs::path& store,
-                      const std::string& run_id) {
+void write_stored_page(const document::Document& document, const Installation& place, const fs::path& store,
+                       const std::string& run_id) {
   const auto folder = store.parent_path() / "reports";
   std::error_code ignored;  // writing says it
   fs::create_directories(folder, ignored);
-  const auto written = [&]() -> int {
-    const auto script = plotly_js(place);
-    if (!script) return print_error(script.error());
-    const auto name = shared_script(folder, *script);
-    if (!name) return print_error(name.error());
-    return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, *name));
+  const auto written = [&]() -> Result<void> {
+    const auto script = STRATA_TRY(plotly_js(place));
+    const auto name = STRATA_TRY(shared_script(folder, script));
+    return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, name));
   }();
-  if (written != 0)  // nobody asked for it, and all that was measured is stored
-    tell(fmt::format("the run is stored: ./strata report {} -o PATH writes its page elsewhere\n", run_id));
-  return 0;
+  if (written) return;
+  print_error(written.error());
+  tell(fmt::format("the run is stored: ./strata report {} -o PATH writes its page elsewhere\n", run_id));
 }
 
-int write_page(const document::Document& document, const Installation& place, const fs::path& path) {
-  const auto script = plotly_js(place);
-  if (!script) return print_error(script.error());
-  const auto page = document::render_html(document, *script);
-  if (!page) return print_error(page.error());
-  return write_and_tell(path, *page);
+Result<void> write_page(const document::Document& document, const Installation& place, const fs::path& path) {
+  const auto script = STRATA_TRY(plotly_js(place));
+  return write_and_tell(path, STRATA_TRY(document::render_html(document, script)));
 }
 
 }  // namespace strata::cli

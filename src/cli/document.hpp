@@ -10,15 +10,16 @@
 
 namespace strata::cli {
 
-// In one of --format's formats. Returns the exit code.
-int print_document(const document::Document& document, const std::string& format);
+// In one of --format's formats.
+Result<void> print_document(const document::Document& document, const std::string& format);
 
 // As HTML, and says where: the page that belongs to a run of this store, beside it. All of these share one copy of
-// plotly's script in their folder. Returns the exit code.
-int write_stored_page(const document::Document& document, const Installation& place, const std::filesystem::path& store,
-                      const std::string& run_id);
+// plotly's script in their folder. That it cannot be written is no error: nobody asked for it.
+void write_stored_page(const document::Document& document, const Installation& place,
+                       const std::filesystem::path& store, const std::string& run_id);
 
-// As HTML that needs nothing beside it, and says where. Returns the exit code.
-int write_page(const document::Document& document, const Installation& place, const std::filesystem::path& path);
+// As HTML that needs nothing beside it, and says where.
+Result<void> write_page(const document::Document& document, const Installation& place,
+                        const std::filesystem::path& path);
 
 }  // namespace strata::cli

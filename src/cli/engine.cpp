@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "cli/console.hpp"
-#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/request_queue.hpp"
 #include "cli/verbs.hpp"
@@ -210,11 +209,6 @@ int serve(const EngineArguments& a) {
   return interrupted() ? interrupt_exit_code() : 0;
 }
 
-Result<int> start(const EngineArguments& a) {
-  STRATA_TRY(plan::check_alone(a.named, a.python));
-  return serve(a);
-}
-
 }  // namespace
 
 void add_engine(CLI::App& app, int& exit_code) {
@@ -226,9 +220,9 @@ void add_engine(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 standard input ended and all requests are answered, each with a code of its own; 130, 143, 129 "
       "ended by Ctrl-C, SIGTERM or SIGHUP; 141 the reader of the output went away.");
-  verb->callback([a, &exit_code] {
-    const auto code = start(*a);
-    exit_code = code ? *code : print_error(code.error());
+  set_action(*verb, exit_code, [a]() -> Result<int> {
+    STRATA_TRY(plan::check_alone(a->named, a->python));
+    return serve(*a);
   });
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/members.hpp"
+#include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
@@ -34,7 +34,7 @@ void say_done(const engine::Exported& done) {
                      done.test));
 }
 
-int export_level(const ExportArguments& a) {
+Result<int> export_level(const ExportArguments& a) {
   ProgressLine line;
   const auto done = engine::run_export(a, store::Store::path_of(a.store), line);
   line.clear();
@@ -42,8 +42,7 @@ int export_level(const ExportArguments& a) {
     print_error({"interrupted: nothing was written", "", Exit::failed});
     return interrupt_exit_code();
   }
-  if (!done) return print_error(done.error());
-  say_done(*done);
+  say_done(STRATA_TRY(done));
   return 0;
 }
 
@@ -61,7 +60,7 @@ void add_export(CLI::App& app, int& exit_code) {
       "Exit codes: 0 written; 1 the artefact could not be made or written; 2 wrong usage; 3 the level cannot run the "
       "network here, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, nothing was "
       "written.");
-  verb->callback([a, &exit_code] { exit_code = export_level(*a); });
+  set_action(*verb, exit_code, [a] { return export_level(*a); });
 }
 
 }  // namespace strata::cli

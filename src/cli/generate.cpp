@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/members.hpp"
+#include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
 #include "engine/generate_runner.hpp"
@@ -14,14 +14,14 @@
 namespace strata::cli {
 namespace {
 
-int generate_program(const requests::GenerateRequest& request) {
+Result<int> generate_program(const requests::GenerateRequest& request) {
   ProgressLine line;
-  const auto done = engine::run_generate(request, line);
+  const auto result = engine::run_generate(request, line);
   line.clear();
-  if (!done && interrupted()) return interrupt_exit_code();
-  if (!done) return print_error(done.error());
-  answer(fmt::format("{}\n  {}\n  build it: {}\n  test it:  {}\n", done->folder.string(), done->summary, done->build,
-                     done->test));
+  if (!result && interrupted()) return interrupt_exit_code();
+  const auto done = STRATA_TRY(result);
+  answer(fmt::format("{}\n  {}\n  build it: {}\n  test it:  {}\n", done.folder.string(), done.summary, done.build,
+                     done.test));
   return 0;
 }
 
@@ -37,7 +37,7 @@ void add_generate(CLI::App& app, int& exit_code) {
       "Exit codes: 0 written; 1 the capture or the writing failed; 2 wrong usage; 3 the network has no graph, or an "
       "operation that cannot be written, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, "
       "nothing was written.");
-  verb->callback([a, &exit_code] { exit_code = generate_program(*a); });
+  set_action(*verb, exit_code, [a] { return generate_program(*a); });
 }
 
 }  // namespace strata::cli

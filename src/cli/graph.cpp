@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
@@ -59,20 +58,17 @@ Result<void> check_dump(const GraphArguments& a) {
   return known;
 }
 
-int show_program(const GraphArguments& a, const Result<compiler::Program>& program, const std::string& title) {
-  if (!program) return print_error(program.error());
+Result<int> show_program(const GraphArguments& a, const compiler::Program& program, const std::string& title) {
   if (a.format == "json")
-    answer_json(report::program_json(*program, title, a.dump_after), 1);
+    answer_json(report::program_json(program, title, a.dump_after), 1);
   else
-    answer(fmt::format(
-        "{}", report::program_text(*program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width))));
+    answer(report::program_text(program, title, a.dump_after, static_cast<std::size_t>(terminal_style().width)));
   return 0;
 }
 
 Result<core::CaseSpec> capture_spec_of(const GraphArguments& a) {
   auto options = a.options;
-  auto spec = plan::spec_of(options);
-  if (!spec) return spec;
+  auto spec = STRATA_TRY(plan::spec_of(options));
   if (a.backward && options.mode != "train")
     return fail(fmt::format("--backward with --mode {}: only a training step has gradients", options.mode),
                 "add --mode train", Exit::usage);
@@ -92,10 +88,8 @@ Result<plan::Bundle> capture(const GraphArguments& a, const core::CaseSpec& spec
 // With --backward the training step that strata makes of the network, else the network alone.
 Result<graph::TrainingGraph> wanted_graph(const GraphArguments& a, const std::filesystem::path& bundle) {
   if (a.backward) return generate::training_of(bundle);
-  auto network = graph::load(bundle);
-  if (!network) return tl::unexpected(network.error());
   graph::TrainingGraph alone;
-  alone.graph = *std::move(network);
+  alone.graph = STRATA_TRY(graph::load(bundle));
   return alone;
 }
 
@@ -105,39 +99,37 @@ std::vector<plan::Lacking> lacking_of(const GraphArguments& a, const graph::Grap
   return plan::lacking(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
 }
 
-int show_graph(const GraphArguments& a) {
-  if (const auto dump = check_dump(a); !dump) return print_error(dump.error());
-  const auto spec = capture_spec_of(a);
-  if (!spec) return print_error(spec.error());
-  const auto bundle = capture(a, *spec);
+Result<int> show_graph(const GraphArguments& a) {
+  STRATA_TRY(check_dump(a));
+  const auto spec = STRATA_TRY(capture_spec_of(a));
+  const auto captured = capture(a, spec);
   if (interrupted()) return interrupt_exit_code();
-  if (!bundle) return print_error(bundle.error());
-  const auto shown = wanted_graph(a, bundle->folder);
-  if (!shown) return print_error(shown.error());
-  const auto& graph = shown->graph;
-  const auto checked = graph::check(graph);
-  if (!checked) return print_error(checked.error());
-  const auto title = bundle->info.value("id", a.options.model);
+  const auto bundle = STRATA_TRY(captured);
+  const auto shown = STRATA_TRY(wanted_graph(a, bundle.folder));
+  const auto& graph = shown.graph;
+  const auto checked = STRATA_TRY(graph::check(graph));
+  const auto title = bundle.info.value("id", a.options.model);
   if (!a.dump_after.empty()) {
     const compiler::Options passes{.block = a.block,
                                    .stop_after = a.dump_after,
                                    .target = a.target == "cuda" ? compiler::Target::cuda : compiler::Target::cpu,
                                    .budget = *generate::parse_memory_budget(a.budget),
                                    .type = a.precision == "fp32" ? graph::Type::float32 : graph::Type::bfloat16};
-    return show_program(a, a.backward ? compiler::compile(*shown, passes) : compiler::compile(graph, passes), title);
+    const auto program = STRATA_TRY(a.backward ? compiler::compile(shown, passes) : compiler::compile(graph, passes));
+    return show_program(a, program, title);
   }
   const auto lacks = lacking_of(a, graph);
   if (a.format == "json") {
-    auto all = report::graph_json(graph, *checked, title);
+    auto all = report::graph_json(graph, checked, title);
     all["lacks"] = nlohmann::ordered_json::object();
     for (const auto& level : lacks)
       all["lacks"][level.level] = {{"operations", level.operations}, {"words", level.words}};
     answer_json(all, 1);
   } else if (a.format == "dot") {
-    answer(fmt::format("{}", report::graph_dot(graph, *checked, title)));
+    answer(report::graph_dot(graph, checked, title));
   } else {
     const auto width = static_cast<std::size_t>(terminal_style().width);
-    answer(report::graph_text(graph, *checked, title, width));
+    answer(report::graph_text(graph, checked, title, width));
     for (const auto& level : lacks)
       for (const auto& line :
            report::wrap(report::printable(fmt::format("{} lacks: {}", level.level, level.words)), width, 2))
@@ -192,7 +184,7 @@ void add_graph(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 shown; 1 the capture failed or took too long; 2 wrong usage; 3 the network has no graph that "
       "strata can show, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM.");
-  verb->callback([a, &exit_code] { exit_code = show_graph(*a); });
+  set_action(*verb, exit_code, [a] { return show_graph(*a); });
 }
 
 }  // namespace strata::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/level.hpp"
+// `strata level new` (writes a skeleton) and `strata level check` (the protocol's conformance suite).
+#include "level/level.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +9,7 @@
 
 #include "cli/console.hpp"
 #include "cli/option.hpp"
+#include "cli/verbs.hpp"
 #include "common/duration.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
@@ -15,7 +17,6 @@
 #include "common/scratch_folder.hpp"
 #include "engine/level_subject.hpp"
 #include "level/conformance.hpp"
-#include "level/level.hpp"
 #include "level/own_environment.hpp"
 #include "level/skeleton.hpp"
 #include "plan/install.hpp"
@@ -38,37 +39,34 @@ void print_check(const level::Check& check) {
   std::fflush(stdout);
 }
 
-int run_check(CheckOptions options) {
+Result<int> run_check(CheckOptions options) {
   options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds_of(options.longest) * 1000));
   const ScratchFolder scratch("check");
   if (scratch.path().empty())
-    return print_error({"cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment});
-  const auto subject = engine::subject_of(options, installation(), scratch.path());
-  if (!subject) return print_error(subject.error());
-  answer(fmt::format("checking {}\n", fmt::join(subject->launch.argv, " ")));
-  const auto checks = level::check_conformance(*subject, print_check);
+    return fail("cannot make a temporary folder", "set TMPDIR to a folder with space", Exit::environment);
+  const auto subject = STRATA_TRY(engine::subject_of(options, installation(), scratch.path()));
+  answer(fmt::format("checking {}\n", fmt::join(subject.launch.argv, " ")));
+  const auto checks = level::check_conformance(subject, print_check);
   std::map<level::Verdict, int> counts;
   for (const auto& check : checks) ++counts[check.verdict];
   answer(fmt::format("{} passed, {} failed, {} skipped\n", counts[level::Verdict::pass], counts[level::Verdict::fail],
                      counts[level::Verdict::skip]));
-  if (interrupted().load()) return print_error({"interrupted: the checks above are not all", "", Exit::failed});
+  if (interrupted()) return fail("interrupted: the checks above are not all");
   return counts[level::Verdict::fail] == 0 ? 0 : static_cast<int>(Exit::failed);
 }
 
 // The environments that levels bring: what `compare --levels` does on first use.
-int run_install(const std::vector<std::string>& names) {
+Result<int> run_install(const std::vector<std::string>& names) {
   const auto place = installation();
-  const auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), names);
-  if (!chosen) {
-    auto error = chosen.error();
-    if (const std::string option = "--levels: "; error.what.starts_with(option)) error.what.erase(0, option.size());
-    return print_error(error);
-  }
-  plan::install_environments(*chosen, names, place);
-  if (interrupted().load()) return interrupt_exit_code();
+  auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), names);
+  if (const std::string option = "--levels: "; !chosen && chosen.error().what.starts_with(option))
+    chosen.error().what.erase(0, option.size());
+  const auto levels = STRATA_TRY(chosen);
+  plan::install_environments(levels, names, place);
+  if (interrupted()) return interrupt_exit_code();
   const auto places = plan::places_of(place);
   int code = 0;
-  for (const auto& level : *chosen) {
+  for (const auto& level : levels) {
     if (const auto why = level::own_environment_missing(level, places))
       code = print_error({level.id + ": " + why->what, why->hint, Exit::environment});
     else if (level::has_own_environment(level))
@@ -79,18 +77,17 @@ int run_install(const std::vector<std::string>& names) {
   return code;
 }
 
-int run_new(level::Skeleton skeleton) {
+Result<int> run_new(level::Skeleton skeleton) {
   const auto place = installation();
   skeleton.root = place.root;
   if (skeleton.parent.empty()) skeleton.parent = place.root / "levels";
   for (const auto& level : level::discover(level::search_path(place.root)).levels)
     if (level.id == skeleton.id)  // of two levels with one id the second is left out (W006)
-      return print_error({fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
-                          "choose another name", Exit::usage});
-  const auto written = level::write_skeleton(skeleton);
-  if (!written) return print_error(written.error());
-  for (const auto& file : *written) answer(fmt::format("wrote {}\n", escape::shell_word(file.string())));
-  const fs::path folder = written->front().parent_path();
+      return fail(fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
+                  "choose another name", Exit::usage);
+  const auto written = STRATA_TRY(level::write_skeleton(skeleton));
+  for (const auto& file : written) answer(fmt::format("wrote {}\n", escape::shell_word(file.string())));
+  const fs::path folder = written.front().parent_path();
   const bool inside = folder.parent_path() == place.root / "levels";
   if (skeleton.language == "c++" && !inside)
     answer(fmt::format("build it: cmake -S {0} -B {0}/build -G Ninja -DSTRATA_ROOT={1} && ninja -C {0}/build\n",
@@ -119,14 +116,14 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
   make->add_option("--into", skeleton->parent, "the folder to make it in (default: strata's levels/)")
       ->type_name("PATH");
   make->footer("Exit codes: 0 written; 1 could not be written; 2 wrong usage.");
-  make->callback([skeleton, &exit_code] { exit_code = run_new(*skeleton); });
+  set_action(*make, exit_code, [skeleton] { return run_new(*skeleton); });
 
   const auto names = std::make_shared<std::vector<std::string>>();
   CLI::App* install =
       verb->add_subcommand("install", "install the environments of levels (compare --levels does it, too)");
   install->add_option("level", *names, "ids of levels")->required();
   install->footer("Exit codes: 0 all are there; 2 wrong usage; 3 one could not be installed.");
-  install->callback([names, &exit_code] { exit_code = run_install(*names); });
+  set_action(*install, exit_code, [names] { return run_install(*names); });
 
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* check = verb->add_subcommand(
@@ -141,7 +138,7 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
                ->capture_default_str());
   check->footer(
       "Exit codes: 0 every check passed; 1 one failed; 2 wrong usage; 3 the environment lacks what is needed.");
-  check->callback([options, &exit_code] { exit_code = run_check(*options); });
+  set_action(*check, exit_code, [options] { return run_check(*options); });
 }
 
 }  // namespace strata::cli

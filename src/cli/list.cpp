@@ -9,8 +9,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/list_runs.hpp"
-#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/escape.hpp"
@@ -42,10 +40,9 @@ std::string cell_of(const Json& value) {
 }
 
 // JSON keeps numbers and lists as such; people read columns' names without underscores.
-int print(const report::Cells& columns, const Rows& rows, const std::string& format_name) {
-  const auto format = format_option(format_name);
-  if (!format) return print_error(format.error());
-  if (*format == report::Format::json) {
+Result<int> print(const report::Cells& columns, const Rows& rows, const std::string& format_name) {
+  const auto format = STRATA_TRY(format_option(format_name));
+  if (format == report::Format::json) {
     auto all = nlohmann::ordered_json::array();
     for (const auto& row : rows) {
       auto& row_json = all.emplace_back(nlohmann::ordered_json::object());
@@ -55,18 +52,18 @@ int print(const report::Cells& columns, const Rows& rows, const std::string& for
     return 0;
   }
   auto header = columns;
-  if (*format != report::Format::csv)
+  if (format != report::Format::csv)
     for (auto& name : header) std::replace(name.begin(), name.end(), '_', ' ');
   std::vector<report::Cells> cells;
   for (const auto& row : rows) {
     auto& cell = cells.emplace_back();
     for (const auto& value : row) cell.push_back(cell_of(value));
   }
-  answer(report::table(header, cells, *format));
+  answer(report::table(header, cells, format));
   return 0;
 }
 
-int levels(const ListArguments& a) {
+Result<int> levels(const ListArguments& a) {
   const auto place = installation();
   const auto discovered = level::discover(level::search_path(place.root));
   Rows rows;
@@ -92,15 +89,14 @@ void tell_of_torchvision(bool known) {
 }
 
 // What one level can run, by mode, and why not; a summary on standard error.
-int models_of_level(const ListArguments& a, const Installation& place) {
-  const auto all = engine::models_of_level(a.level, place);
-  if (!all) return print_error(all.error());
-  tell_of_torchvision(all->torchvision);
+Result<int> models_of_level(const ListArguments& a, const Installation& place) {
+  const auto all = STRATA_TRY(engine::models_of_level(a.level, place));
+  tell_of_torchvision(all.torchvision);
   static const std::map<plan::Support, std::string> words{
       {plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
   Rows rows;
   int infer = 0, train = 0;
-  for (const auto& one : all->models) {
+  for (const auto& one : all.models) {
     infer += one.infer.support == plan::Support::yes;
     train += one.train.support == plan::Support::yes;
     auto reasons = one.infer.why;
@@ -108,15 +104,15 @@ int models_of_level(const ListArguments& a, const Installation& place) {
       reasons += (reasons.empty() ? "" : "; ") + one.train.why;
     rows.push_back({one.model.name, one.model.kind, words.at(one.infer.support), words.at(one.train.support), reasons});
   }
-  const int code = print({"model", "kind", "infer", "train", "why_not"}, rows, a.format);
-  tell(fmt::format("{} runs {} of {} models in infer, {} in train{}\n", all->level.name(), infer, rows.size(), train,
-                   all->torch.empty() ? ""
-                                      : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
-                                                    all->torch, all->torchvision_version)));
-  return code;
+  STRATA_TRY(print({"model", "kind", "infer", "train", "why_not"}, rows, a.format));
+  tell(fmt::format("{} runs {} of {} models in infer, {} in train{}\n", all.level.name(), infer, rows.size(), train,
+                   all.torch.empty() ? ""
+                                     : fmt::format("; judged by graphs captured with torch {} and torchvision {}",
+                                                   all.torch, all.torchvision_version)));
+  return 0;
 }
 
-int models(const ListArguments& a) {
+Result<int> models(const ListArguments& a) {
   const auto place = installation();
   if (!a.level.empty()) return models_of_level(a, place);
   const auto known = engine::known_models(place);
@@ -126,7 +122,7 @@ int models(const ListArguments& a) {
   return print({"model", "kind", "what_it_is"}, rows, a.format);
 }
 
-int environments(const ListArguments& a) {
+Result<int> environments(const ListArguments& a) {
   Rows rows;
   for (const auto& one : engine::known_environments(installation()))
     rows.push_back({one.name, one.interpreter, one.python, one.torch, one.problem});
@@ -134,9 +130,8 @@ int environments(const ListArguments& a) {
 }
 
 // On a new machine: what a program reads is an empty table, what a person reads says how to begin.
-int no_runs(const report::Cells& header, const std::string& format) {
-  if (format != "text")
-    if (const int code = print(header, {}, format); code != 0) return code;
+Result<int> no_runs(const report::Cells& header, const std::string& format) {
+  if (format != "text") STRATA_TRY(print(header, {}, format));
   constexpr const char* sentence = "no runs yet; ./strata compare MODEL makes one\n";
   format == "text" ? answer(sentence) : tell(sentence);
   return 0;
@@ -175,18 +170,17 @@ struct RunsArguments : requests::RunsRequest {
   std::string store, format = "text";
 };
 
-int runs(const RunsArguments& a) {
+Result<int> runs(const RunsArguments& a) {
   const report::Cells header{"run", "name", "started", "state", "verdict", "cases", "command"};
   const auto path = store::Store::path_of(a.store);
-  if (!a.store.empty() && !there_is(path)) return print_error(store::Store::open_existing(path).error());
-  const auto listed = engine::list_runs(a, path);
-  if (!listed) return print_error(listed.error());
-  if (listed->empty()) {
+  if (!a.store.empty() && !there_is(path)) STRATA_TRY(store::Store::open_existing(path));
+  const auto listed = STRATA_TRY(engine::list_runs(a, path));
+  if (listed.empty()) {
     const auto any = engine::list_runs({.limit = 1, .name = {}, .model = {}, .since = {}}, path);
     if (any && any->empty()) return no_runs(header, a.format);
   }
   Rows rows;
-  for (const auto& one : *listed)
+  for (const auto& one : listed)
     rows.push_back({one.run, one.name, one.started, one.state, one.verdicts, one.cases, one.command});
   if (a.format != "text" || ::isatty(STDOUT_FILENO) == 0) return print(header, rows, a.format);
   answer(fitted_runs(header, rows, static_cast<std::size_t>(terminal_style().width)));
@@ -199,11 +193,11 @@ void add_list(CLI::App& app, int& exit_code) {
   auto* verb = app.add_subcommand("list", "list levels, models, environments or runs");
   verb->require_subcommand(1);
   auto a = std::make_shared<ListArguments>();
-  const auto add = [&](const char* name, const char* about, int (*action)(const ListArguments&)) {
+  const auto add = [&](const char* name, const char* about, Result<int> (*action)(const ListArguments&)) {
     auto* subcommand = verb->add_subcommand(name, about);
     format_choice(subcommand->add_option("--format", a->format, "of the list"));
     subcommand->footer(kListCodes);
-    subcommand->callback([a, action, &exit_code] { exit_code = action(*a); });
+    set_action(*subcommand, exit_code, [a, action] { return action(*a); });
     return subcommand;
   };
   const auto add_python = [&](CLI::App* verb_app) {
@@ -226,7 +220,7 @@ void add_list_of_runs(CLI::App& verb, const char* name, int& exit_code) {
   add_store(*subcommand, a->store);
   add_members(*subcommand, requests::members_of(*a));
   subcommand->footer(kListCodes);
-  subcommand->callback([a, &exit_code] { exit_code = runs(*a); });
+  set_action(*subcommand, exit_code, [a] { return runs(*a); });
 }
 
 }  // namespace strata::cli

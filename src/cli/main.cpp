@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "cli/console.hpp"
-#include "cli/doctor.hpp"
-#include "cli/level.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/console.hpp"
 #include "common/result.hpp"
+#include "requests/member.hpp"
 
 namespace strata::cli {
 
@@ -44,6 +47,16 @@ CLI::Option* format_choice(CLI::Option* option);
 
 // --store PATH, the same at every verb that has it.
 CLI::Option* add_store(CLI::App& verb, std::string& path);
+
+// The members of a request as options of the verb. What they refer to outlives it.
+void add_members(CLI::App& verb, const std::vector<requests::Member>& members);
+void add_member(CLI::App& verb, const requests::Member& member);
+
+// What the verb does once it is chosen, as a Result<int>, its exit code, or a Result<void>.
+template <class Action>
+void set_action(CLI::App& verb, int& exit_code, Action action) {
+  verb.callback([&exit_code, action = std::move(action)] { exit_code = code_of(action()); });
+}
 
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was
 // given.

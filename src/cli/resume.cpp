@@ -9,7 +9,6 @@
 
 #include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "cli/run.hpp"
 #include "cli/run_verbs.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
@@ -43,24 +42,19 @@ Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<pl
   return run_request(*request, arguments);
 }
 
-int resume(const ResumeArguments& a) {
+Result<int> resume(const ResumeArguments& a) {
   const auto path = fs::absolute(store::Store::path_of(a.store));
-  auto run = engine::resumable_run(path, a.run);
-  if (!run) return print_error(run.error());
-  const auto folder = report::text(run->settings, "folder");
+  auto run = STRATA_TRY(engine::resumable_run(path, a.run));
+  const auto folder = report::text(run.settings, "folder");
   std::error_code ec;
-  const auto environments = plan::parse_environments(a.environments);
-  if (!environments) return print_error(environments.error());
+  const auto environments = STRATA_TRY(plan::parse_environments(a.environments));
   const auto output = a.output.empty() ? fs::path() : fs::absolute(a.output, ec);
   fs::current_path(folder, ec);  // in which its paths hold
   if (ec)
-    return print_error(
-        {fmt::format("run {} began in {}, which cannot be entered: {}", run->run_id, folder, ec.message()),
-         "its network and files were named from there", Exit::usage});
-  const auto code = report::is_suite(*run)
-                        ? resume_suite(std::move(*run), {a.store.empty() ? "" : path.string(), a.format, a.python})
-                        : go_on(std::move(*run), a, *environments, path, output);
-  return code ? *code : print_error(code.error());
+    return fail(fmt::format("run {} began in {}, which cannot be entered: {}", run.run_id, folder, ec.message()),
+                "its network and files were named from there", Exit::usage);
+  if (!report::is_suite(run)) return go_on(std::move(run), a, environments, path, output);
+  return resume_suite(std::move(run), {a.store.empty() ? "" : path.string(), a.format, a.python});
 }
 
 }  // namespace
@@ -82,7 +76,7 @@ void add_resume(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 measured; the others are those of compare. Whole restarts that are stored are not measured again; "
       "with --tuned, whole cases; of a training, whole epochs; of a suite, whole entries.");
-  verb->callback([a, &exit_code] { exit_code = resume(*a); });
+  set_action(*verb, exit_code, [a] { return resume(*a); });
 }
 
 }  // namespace strata::cli

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata run SUITE`: what a suite says, planned, run entry by entry, and shown.
-#include "cli/run.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +8,6 @@
 
 #include "cli/console.hpp"
 #include "cli/document.hpp"
-#include "cli/members.hpp"
 #include "cli/option.hpp"
 #include "cli/run_verbs.hpp"
 #include "cli/verbs.hpp"
@@ -107,15 +104,13 @@ Result<void> agree_to(const Total& total, const SuiteArguments& a) {
   return {};
 }
 
-int show_suite(const SuiteArguments& a, const fs::path& path, const std::string& id) {
-  const auto store = store::Store::open_existing(path);
-  if (!store) return print_error(store.error());
-  const auto run = store->load_id(id);
-  if (!run) return print_error(run.error());
-  const auto document = report::suite_document(*run, *store);
-  if (!document) return print_error(document.error());
-  if (const int code = print_document(*document, a.format); code != 0) return code;
-  return write_stored_page(*document, installation(), store->path(), id);
+Result<void> show_suite(const SuiteArguments& a, const fs::path& path, const std::string& id) {
+  const auto store = STRATA_TRY(store::Store::open_existing(path));
+  const auto run = STRATA_TRY(store.load_id(id));
+  const auto document = STRATA_TRY(report::suite_document(run, store));
+  STRATA_TRY(print_document(document, a.format));
+  write_stored_page(document, installation(), store.path(), id);
+  return {};
 }
 
 // The run that goes on, if one is to.
@@ -159,7 +154,7 @@ Result<int> run_suite(SuiteArguments& a) {
     line.clear();
     return run_entry(request, std::move(context), a);
   }));
-  const int shown_code = show_suite(a, store, suite_run.id());
+  const int shown_code = code_of(show_suite(a, store, suite_run.id()));
   if (interrupted()) tell(fmt::format("interrupted: ./strata resume {} continues\n", suite_run.id()));
   return shown_code != 0 && !interrupted() ? shown_code : suite_run.exit_code();
 }
@@ -197,10 +192,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& words, int& exit_cod
       "same; 2 wrong usage, or more than a day without --yes: nothing was run; 3 an entry lacks what it requires, or "
       "none can run here; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP (./strata resume RUN continues); 141 the "
       "reader of the output went away.");
-  verb->callback([a, &exit_code] {
-    const auto code = run_suite(*a);
-    exit_code = code ? *code : print_error(code.error());
-  });
+  set_action(*verb, exit_code, [a] { return run_suite(*a); });
 }
 
 }  // namespace strata::cli

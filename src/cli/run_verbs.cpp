@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include "cli/console.hpp"
-#include "cli/members.hpp"
+#include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "engine/shard.hpp"
 #include "requests/codec.hpp"
@@ -50,10 +49,7 @@ void add_verb(CLI::App& app, const Verb& described, const std::vector<std::strin
   if (auto* deep = verb->get_option_no_throw("--deep")) deep->excludes(verb->get_option("--dynamic"));
   if (auto* init = verb->get_option_no_throw("--init")) init->excludes(verb->get_option("--sweep-init"));
   verb->footer(described.footer);
-  verb->callback([asked, &exit_code] {
-    const auto code = run_request(asked->request, asked->run);
-    exit_code = code ? *code : print_error(code.error());
-  });
+  set_action(*verb, exit_code, [asked] { return run_request(asked->request, asked->run); });
 }
 
 }  // namespace

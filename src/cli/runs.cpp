@@ -6,8 +6,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/join_stores.hpp"
-#include "cli/list_runs.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "engine/manage_runs.hpp"
@@ -31,40 +29,35 @@ std::string runs_in_words(std::size_t count) {
   return fmt::format("{} run{}", count, count == 1 ? "" : "s");
 }
 
-int delete_runs(const RunsArguments& a) {
-  const auto freed =
-      engine::delete_runs(store_of(a), a.runs, [](const std::string& id) { answer(fmt::format("deleted {}\n", id)); });
-  if (!freed) return print_error(freed.error());
+Result<int> delete_runs(const RunsArguments& a) {
+  const auto freed = STRATA_TRY(
+      engine::delete_runs(store_of(a), a.runs, [](const std::string& id) { answer(fmt::format("deleted {}\n", id)); }));
   answer(fmt::format("freed {} of the store, and {} of logs and reports beside it\n",
-                     report::size(static_cast<double>(freed->store)),
-                     report::size(static_cast<double>(freed->beside))));
+                     report::size(static_cast<double>(freed.store)), report::size(static_cast<double>(freed.beside))));
   return 0;
 }
 
-int export_run(const RunsArguments& a) {
-  if (const auto written = engine::export_run(store_of(a), a.run, a.file); !written)
-    return print_error(written.error());
+Result<int> export_run(const RunsArguments& a) {
+  STRATA_TRY(engine::export_run(store_of(a), a.run, a.file));
   answer(fmt::format("{}\n", a.file));
   return 0;
 }
 
-int refresh(const RunsArguments& a) {
-  const auto done = engine::refresh_metrics(store_of(a), a.runs, [](const std::string& id) {
+Result<int> refresh(const RunsArguments& a) {
+  const auto done = STRATA_TRY(engine::refresh_metrics(store_of(a), a.runs, [](const std::string& id) {
     tell(fmt::format("{}: is being measured, and gets its metrics when its cases end\n", id));
-  });
-  if (!done) return print_error(done.error());
-  answer(fmt::format("metrics of {} computed\n", runs_in_words(*done)));
+  }));
+  answer(fmt::format("metrics of {} computed\n", runs_in_words(done)));
   return 0;
 }
 
 }  // namespace
 
-int join_stores(const std::vector<std::string>& files, const fs::path& into) {
+Result<int> join_stores(const std::vector<std::string>& files, const fs::path& into) {
   engine::Joined all;
-  if (const auto joined = engine::join_stores(files, into, all); !joined) {
-    if (all.copied > 0) tell(fmt::format("{} copied before that\n", runs_in_words(all.copied)));
-    return print_error(joined.error());
-  }
+  const auto joined = engine::join_stores(files, into, all);
+  if (!joined && all.copied > 0) tell(fmt::format("{} copied before that\n", runs_in_words(all.copied)));
+  STRATA_TRY(joined);
   answer(fmt::format("{} copied into {}{}\n", runs_in_words(all.copied), into.string(),
                      all.known > 0 ? fmt::format("; {} there already", runs_in_words(all.known)) : ""));
   return 0;
@@ -75,10 +68,11 @@ void add_runs(CLI::App& app, int& exit_code) {
   verb->require_subcommand(1);
   auto a = std::make_shared<RunsArguments>();
   add_list_of_runs(*verb, "list", exit_code);
-  const auto add = [&](const char* name, const char* about, const char* codes, int (*action)(const RunsArguments&)) {
+  const auto add = [&](const char* name, const char* about, const char* codes,
+                       Result<int> (*action)(const RunsArguments&)) {
     auto* subcommand = verb->add_subcommand(name, about);
     subcommand->footer(codes);
-    subcommand->callback([a, action, &exit_code] { exit_code = action(*a); });
+    set_action(*subcommand, exit_code, [a, action] { return action(*a); });
     return subcommand;
   };
   const auto add_store = [&](CLI::App* verb_app, const char* about) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/shards.hpp"
-
+// `--shard`, `--on slurm`: a sweep or a training of which several processes do a part each (docs/cluster.md).
 #include <fmt/format.h>
 
 #include "cli/console.hpp"
+#include "cli/run_verbs.hpp"
 #include "cluster/slurm.hpp"
 #include "common/escape.hpp"
 #include "requests/codec.hpp"

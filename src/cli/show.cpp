@@ -32,7 +32,7 @@ struct ShowArguments {
 };
 
 Result<store::Store> open_store(const std::string& path) {
-  return store::Store::open_existing(path.empty() ? store::Store::default_path() : fs::path(path));
+  return store::Store::open_existing(store::Store::path_of(path));
 }
 
 Result<store::Run> load(const ShowArguments& a, const std::string& which) {
@@ -40,93 +40,79 @@ Result<store::Run> load(const ShowArguments& a, const std::string& which) {
   return store.load_run(which);
 }
 
-int show(const ShowArguments& a) {
-  const auto format = format_option(a.format);
-  if (!format) return print_error(format.error());
-  const auto store = open_store(a.store);
-  if (!store) return print_error(store.error());
-  const auto run = store->load_run(a.runs.empty() ? "last" : a.runs.front());
-  if (!run) return print_error(run.error());
-  if (const auto document = engine::document_of(*run, *store))
-    return *document ? print_document(**document, a.format) : print_error(document->error());
-  const Json result = report::view(*run);
-  if (*format != report::Format::text) return print_result(result, a.format);
+Result<void> show(const ShowArguments& a) {
+  const auto format = STRATA_TRY(format_option(a.format));
+  const auto store = STRATA_TRY(open_store(a.store));
+  const auto run = STRATA_TRY(store.load_run(a.runs.empty() ? "last" : a.runs.front()));
+  if (const auto document = engine::document_of(run, store)) return print_document(STRATA_TRY(*document), a.format);
+  const Json result = report::view(run);
+  if (format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
     answer_styled(report::terminal_certificate(result, terminal_style(),
                                                a.level.empty() ? std::nullopt : std::optional<std::string>(a.level)));
   else if (a.ledger)
-    print_result(result, "ledger");
+    STRATA_TRY(print_result(result, "ledger"));
   else
     answer_styled(fmt::format("{}\n{}", report::terminal(result, terminal_style()),
                               report::terminal_ledger(result, terminal_style())));
-  return 0;
+  return {};
 }
 
-// nullopt: none of the runs has a page of its own.
-std::optional<int> write_own_report(const ShowArguments& a) {
-  if (!a.from_json.empty()) return std::nullopt;
+// False: none of the runs has a page of its own.
+Result<bool> write_own_report(const ShowArguments& a) {
+  if (!a.from_json.empty()) return false;
   const auto store = open_store(a.store);
-  if (!store) return std::nullopt;  // who reads the others says it
-  std::optional<int> code;
+  if (!store) return false;  // who reads the others says it
+  bool written = false;
   for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
     const auto run = store->load_run(which);
     if (!run) continue;
     const auto document = engine::document_of(*run, *store);
     if (!document) continue;
     if (a.runs.size() > 1)
-      return print_error({fmt::format("{} is a {}, and has a page of its own", run->run_id,
-                                      report::is_suite(*run)   ? "suite's run"
-                                      : report::is_sweep(*run) ? "sweep"
-                                                               : "training"),
-                          fmt::format("./strata report {}", run->run_id), Exit::usage});
-    code = *document ? write_page(**document, installation(),
-                                  a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output))
-                     : print_error(document->error());
+      return fail(fmt::format("{} is a {}, and has a page of its own", run->run_id,
+                              report::is_suite(*run)   ? "suite's run"
+                              : report::is_sweep(*run) ? "sweep"
+                                                       : "training"),
+                  fmt::format("./strata report {}", run->run_id), Exit::usage);
+    const auto page = STRATA_TRY(*document);
+    STRATA_TRY(
+        write_page(page, installation(), a.output.empty() ? fs::path(run->run_id + ".html") : fs::path(a.output)));
+    written = true;
   }
-  return code;
+  return written;
 }
 
-int write_report(const ShowArguments& a) {
-  if (!a.output.empty())
-    if (auto ok = report::check_writable(a.output, "-o"); !ok) return print_error(ok.error());
-  if (const auto written = write_own_report(a)) return *written;
+Result<void> write_report(const ShowArguments& a) {
+  if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
+  if (STRATA_TRY(write_own_report(a))) return {};
   std::vector<Json> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {
-    auto read = report::read_results(a.from_json);
-    if (!read) return print_error(read.error());
-    results = std::move(*read);
+    results = STRATA_TRY(report::read_results(a.from_json));
   } else {
     for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
-      const auto run = load(a, which);
-      if (!run) return print_error(run.error());
-      name = run->run_id;
-      results.push_back(report::view(*run));
+      const auto run = STRATA_TRY(load(a, which));
+      name = run.run_id;
+      results.push_back(report::view(run));
     }
   }
-  const auto script = plotly_js(installation());
-  if (!script) return print_error(script.error());
-  const auto page = report::html(results, *script);
-  if (!page) return print_error(page.error());
+  const auto script = STRATA_TRY(plotly_js(installation()));
+  const auto page = STRATA_TRY(report::html(results, script));
   const fs::path path = a.output.empty() ? fs::path(name + ".html") : fs::path(a.output);
-  if (auto written = write_whole(path, *page); !written) return print_error(written.error());
+  STRATA_TRY(write_whole(path, page));
   answer(fmt::format("{}\n", path.string()));
-  return 0;
+  return {};
 }
 
-int export_data(const ShowArguments& a) {
-  if (!a.output.empty())
-    if (auto ok = report::check_writable(a.output, "-o"); !ok) return print_error(ok.error());
-  auto run = load(a, a.runs.front());
-  if (!run) return print_error(run.error());
-  measure::judge_stored(*run);
-  const auto text = a.format == "json" ? report::samples_json(*run) : report::samples_csv(*run);
-  if (a.output.empty()) {
-    answer(text);
-    return 0;
-  }
-  if (auto written = write_whole(a.output, text); !written) return print_error(written.error());
-  return 0;
+Result<void> export_data(const ShowArguments& a) {
+  if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
+  auto run = STRATA_TRY(load(a, a.runs.front()));
+  measure::judge_stored(run);
+  const auto text = a.format == "json" ? report::samples_json(run) : report::samples_csv(run);
+  if (!a.output.empty()) return write_whole(a.output, text);
+  answer(text);
+  return {};
 }
 
 }  // namespace
@@ -142,9 +128,9 @@ void add_show(CLI::App& app, int& exit_code) {
   format_choice(verb->add_option("--format", a->format, "of the run; --certificate and --ledger are text"));
   add_store(*verb, a->store);
   verb->footer("Exit codes: 0 shown; 1 the store cannot be read; 2 wrong usage, or there is no such run.");
-  verb->callback([a, verb, &exit_code] {
+  set_action(*verb, exit_code, [a, verb] {
     if (a->format != "text") refuse(*verb, {"--certificate", "--ledger"}, "--format " + a->format);
-    exit_code = show(*a);
+    return show(*a);
   });
 }
 
@@ -160,7 +146,7 @@ void add_report(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 written; 1 the store cannot be read or the page not be written; 2 wrong usage, or there is no "
       "such run.");
-  verb->callback([a, &exit_code] { exit_code = write_report(*a); });
+  set_action(*verb, exit_code, [a] { return write_report(*a); });
 }
 
 void add_export_data(CLI::App& app, int& exit_code) {
@@ -175,7 +161,7 @@ void add_export_data(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 written; 1 the store cannot be read or the file not be written; 2 wrong usage, or there is no "
       "such run.");
-  verb->callback([a, &exit_code] { exit_code = export_data(*a); });
+  set_action(*verb, exit_code, [a] { return export_data(*a); });
 }
 
 }  // namespace strata::cli

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/join_stores.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "cluster/progress.hpp"
@@ -94,18 +93,17 @@ void print_next(const SharedFolder& folder, const Progress& progress) {
                        folder.command, missing.front(), folder.log_of(missing.front()).string()));
 }
 
-int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& progress) {
+Result<int> merge(const StatusArguments& a, const SharedFolder& folder, const Progress& progress) {
   if (!progress.whole()) {
     std::vector<int> open;
     for (const auto& shard : progress.shards)
       if (!shard.whole) open.push_back(shard.number);
-    return print_error({fmt::format("{}: not done: shard {}", folder.path.string(), cluster::number_list(open)),
-                        "./strata status shows why; `./strata runs merge` joins what there is", Exit::usage});
+    return fail(fmt::format("{}: not done: shard {}", folder.path.string(), cluster::number_list(open)),
+                "./strata status shows why; `./strata runs merge` joins what there is", Exit::usage);
   }
   std::vector<std::string> stores;
   for (int shard = 1; shard <= folder.shards; ++shard) stores.push_back(folder.store_of(shard).string());
-  const auto into = store::Store::path_of(a.store);
-  if (const int code = join_stores(stores, into); code != 0) return code;
+  STRATA_TRY(join_stores(stores, store::Store::path_of(a.store)));
   for (const auto& shard : progress.shards)
     if (!shard.run.empty()) {
       answer(fmt::format("./strata show {}{} has them as one\n", shard.run,
@@ -115,38 +113,30 @@ int merge(const StatusArguments& a, const SharedFolder& folder, const Progress& 
   return 0;
 }
 
-int cancel(const SharedFolder& folder, const Progress& progress) {
+Result<int> cancel(const SharedFolder& folder, const Progress& progress) {
   std::vector<std::string> jobs;
   for (const auto& shard : progress.shards)
     if (cluster::is_under_way(shard.end.state)) jobs.push_back(fmt::format("{}_{}", shard.job, shard.number));
   if (!progress.queue_known)
-    return print_error({"what is under way is not known: " + progress.notes.front(), "", Exit::environment});
-  if (!jobs.empty())
-    if (auto gone = cluster::cancel(jobs); !gone) return print_error(gone.error());
+    return fail("what is under way is not known: " + progress.notes.front(), "", Exit::environment);
+  if (!jobs.empty()) STRATA_TRY(cluster::cancel(jobs));
   answer(fmt::format("{} shard{} cancelled; what they measured is stored, and the same command continues: {}\n",
                      jobs.size(), jobs.size() == 1 ? "" : "s", folder.command));
   return 0;
 }
 
-int show_status(const StatusArguments& a) {
-  const auto format = format_option(a.format);
-  if (!format) return print_error(format.error());
-  fs::path path = a.folder;
-  if (path.empty()) {
-    const auto newest = cluster::newest_folder();
-    if (!newest) return print_error(newest.error());
-    path = *newest;
-  }
-  const auto folder = cluster::read_shared_folder(path);
-  if (!folder) return print_error(folder.error());
-  const auto progress = cluster::progress_of(*folder);
-  if (a.cancel) return cancel(*folder, progress);
-  if (a.merge) return merge(a, *folder, progress);
-  if (*format == report::Format::json)
-    answer_json(json_of(*folder, progress), 1);
+Result<int> show_status(const StatusArguments& a) {
+  const auto format = STRATA_TRY(format_option(a.format));
+  const fs::path path = a.folder.empty() ? STRATA_TRY(cluster::newest_folder()) : fs::path(a.folder);
+  const auto folder = STRATA_TRY(cluster::read_shared_folder(path));
+  const auto progress = cluster::progress_of(folder);
+  if (a.cancel) return cancel(folder, progress);
+  if (a.merge) return merge(a, folder, progress);
+  if (format == report::Format::json)
+    answer_json(json_of(folder, progress), 1);
   else
-    print_table(*folder, progress, *format);
-  if (*format == report::Format::text) print_next(*folder, progress);
+    print_table(folder, progress, format);
+  if (format == report::Format::text) print_next(folder, progress);
   const bool waits = progress.count(TaskState::pending) + progress.count(TaskState::running) > 0;
   return progress.missing().empty() || waits ? 0 : 1;
 }
@@ -166,7 +156,7 @@ void add_status(CLI::App& app, int& exit_code) {
       "Exit codes: 0 all shards are done, or some are under way; 1 none is under way and some are not done; 2 wrong "
       "usage, nothing was sent from that folder, or --merge before all are done; 3 the queue cannot be asked what to "
       "cancel.");
-  verb->callback([a, &exit_code] { exit_code = show_status(*a); });
+  set_action(*verb, exit_code, [a] { return show_status(*a); });
 }
 
 }  // namespace strata::cli

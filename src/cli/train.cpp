@@ -5,7 +5,6 @@
 
 #include "cli/console.hpp"
 #include "cli/run_verbs.hpp"
-#include "cli/shards.hpp"
 #include "common/interrupt.hpp"
 #include "engine/training_forecast.hpp"
 #include "report/format.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "cli/members.hpp"
+#include "cli/option.hpp"
 #include "cli/run_arguments.hpp"
 #include "common/text.hpp"
 #include "engine/suite_entries.hpp"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/members.hpp"
+#include "cli/option.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
 
