@@ -88,16 +88,15 @@ Or<Json> Session::ask_ok(const std::string& op, Json fields) {
 }
 
 Text Session::refused(const std::string& op, Json fields, const std::vector<std::string>& codes) {
-  const auto answer = ask(op, std::move(fields));
-  if (!answer) return because(answer.error());
-  if ((*answer)["ok"].get<bool>()) return because(fmt::format("{} was answered with ok; it must be refused", op));
-  const auto code = answer->find("code");
-  const bool known = code != answer->end() && std::find(codes.begin(), codes.end(), *code) != codes.end();
+  const auto answer = STRATA_TRY(ask(op, std::move(fields)));
+  if (answer["ok"].get<bool>()) return because(fmt::format("{} was answered with ok; it must be refused", op));
+  const auto code = answer.find("code");
+  const bool known = code != answer.end() && std::find(codes.begin(), codes.end(), *code) != codes.end();
   if (!known)
     return because(fmt::format("{} was refused with code {}; allowed: {}", op,
-                               code == answer->end() ? "none" : code->dump(), fmt::join(codes, ", ")));
-  const auto what = answer->find("what");
-  if (what == answer->end() || !what->is_string() || what->get<std::string>().empty())
+                               code == answer.end() ? "none" : code->dump(), fmt::join(codes, ", ")));
+  const auto what = answer.find("what");
+  if (what == answer.end() || !what->is_string() || what->get<std::string>().empty())
     return because(fmt::format("{} was refused without a reason in \"what\"", op));
   return {};
 }
@@ -105,6 +104,15 @@ Text Session::refused(const std::string& op, Json fields, const std::vector<std:
 Text Session::still_answers() {
   const auto answer = ask_ok("hello", {{"api", worker::protocol_api}});
   return answer ? Text() : because("afterwards: " + answer.error());
+}
+
+Or<Json> Session::give_inputs() {
+  return ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}});
+}
+
+bool Session::offers(const char* operation) const {
+  const auto ops = hello.find("ops");
+  return ops != hello.end() && ops->is_array() && std::find(ops->begin(), ops->end(), operation) != ops->end();
 }
 
 Json Session::load_request(const std::string& weights) const {
@@ -146,9 +154,8 @@ Text Session::prepare() {
 
 Text Session::load() {
   STRATA_TRY(restart());
-  if (auto loaded = ask_ok("load", load_request()); !loaded) return because(loaded.error());
-  if (auto inputs = ask_ok("inputs", {{"path", (subject_.bundle / "inputs.safetensors").string()}}); !inputs)
-    return because(inputs.error());
+  STRATA_TRY(ask_ok("load", load_request()));
+  STRATA_TRY(give_inputs());
   return {};
 }
 

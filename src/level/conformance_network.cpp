@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <numeric>
 
 #include "common/hash.hpp"
+#include "common/monotonic.hpp"
 #include "level/conformance_session.hpp"
 #include "worker/answers.hpp"
 
@@ -20,12 +20,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kept_warm_up = 4096;  // a level may leave out the times of later iterations
-
-std::int64_t monotonic_ns() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 bool is_count(const Json& object, const char* key) {
   const auto it = object.find(key);
@@ -46,7 +40,7 @@ Text check_settings(const Json& settings) {
       return because(fmt::format("settings.{} is \"{}\"; allowed are {}", key, got, fmt::join(allowed, ", ")));
     return {};
   };
-  if (auto good = one_of("layout", {"contiguous", "channels_last", "blocked", "any"}); !good) return good;
+  STRATA_TRY(one_of("layout", {"contiguous", "channels_last", "blocked", "any"}));
   return one_of("graph", {"none", "traced", "scripted", "exported", "compiled"});
 }
 
@@ -91,14 +85,12 @@ Outcome needs_inputs(Session& session) {
 }
 
 Outcome takes_inputs(Session& session) {
-  const auto missing = session.ask("inputs", {{"path", session.out("no_such_file").string()}});
-  if (!missing) return Outcome(because(missing.error()));
-  if ((*missing)["ok"].get<bool>()) return {Verdict::fail, "a file of inputs that does not exist was answered with ok"};
-  const auto answer = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}});
-  if (!answer) return Outcome(because(answer.error()));
-  if (!answer->contains("count") || (*answer)["count"] != session.ring())
-    return {Verdict::fail, fmt::format("the ring has {} inputs; it counted {}", session.ring(),
-                                       answer->value("count", Json()).dump())};
+  const auto missing = STRATA_TRY(session.ask("inputs", {{"path", session.out("no_such_file").string()}}));
+  if (missing["ok"].get<bool>()) return {Verdict::fail, "a file of inputs that does not exist was answered with ok"};
+  const auto answer = STRATA_TRY(session.give_inputs());
+  if (!answer.contains("count") || answer["count"] != session.ring())
+    return {Verdict::fail,
+            fmt::format("the ring has {} inputs; it counted {}", session.ring(), answer.value("count", Json()).dump())};
   return {};
 }
 
@@ -107,10 +99,9 @@ Text prove(Session& session, const std::vector<int>& indices, const std::string&
   const fs::path out = session.out("prove");
   std::error_code ignored;
   fs::remove(out, ignored);
-  const auto answer = session.ask_ok("prove", {{"indices", indices}, {"out", out.string()}});
-  if (!answer) return because(answer.error());
-  const auto names = answer->find("outputs");
-  if (names == answer->end() || !names->is_array()) return because("prove must answer with the list \"outputs\"");
+  const auto answer = STRATA_TRY(session.ask_ok("prove", {{"indices", indices}, {"out", out.string()}}));
+  const auto names = answer.find("outputs");
+  if (names == answer.end() || !names->is_array()) return because("prove must answer with the list \"outputs\"");
   if (session.harness()) return {};
   std::vector<std::string> expected;
   for (const Json& output : session.bundle()["outputs"]) expected.push_back(text_of(output, "name"));
@@ -141,32 +132,27 @@ Outcome refuses_wrong_indices(Session& session) {
 
 Outcome changes_weights(Session& session) {
   for (const std::string set : {"generic1", "generic2", "timed"}) {
-    if (auto changed = session.ask_ok("weights", {{"weights", set}}); !changed)
-      return Outcome(because(changed.error()));
+    STRATA_TRY(session.ask_ok("weights", {{"weights", set}}));
     if (auto proven = prove(session, {1, 0}, set); !proven)
-      return Outcome(because(fmt::format("after the change to {}: {}", set, proven.error())));
+      return because(fmt::format("after the change to {}: {}", set, proven.error()));
   }
   return {};
 }
 
 Outcome refuses_missing_weights(Session& session) {
-  const auto answer = session.ask("weights", {{"weights", "zz_no_such_set"}});
-  if (!answer) return Outcome(because(answer.error()));
-  if ((*answer)["ok"].get<bool>() && !session.harness())
+  const auto answer = STRATA_TRY(session.ask("weights", {{"weights", "zz_no_such_set"}}));
+  if (answer["ok"].get<bool>() && !session.harness())
     return {Verdict::fail, "a weight set that does not exist was answered with ok"};
   if (auto back = session.ask_ok("weights", {{"weights", "timed"}}); !back)
-    return Outcome(because("afterwards: " + back.error()));
+    return because("afterwards: " + back.error());
   return Outcome(prove(session, {0}, "timed"));
 }
 
 Outcome reads_weights_back(Session& session) {
-  const Json& ops = session.hello["ops"];
-  if (!ops.is_array() || std::find(ops.begin(), ops.end(), "read_weights") == ops.end())
-    return {Verdict::skip, "optional, and hello does not list it"};
-  const auto answer = session.ask_ok("read_weights");
-  if (!answer) return Outcome(because(answer.error()));
-  const auto hashes = answer->find("sha256");
-  if (hashes == answer->end() || !hashes->is_object())
+  if (!session.offers("read_weights")) return {Verdict::skip, not_offered};
+  const auto answer = STRATA_TRY(session.ask_ok("read_weights"));
+  const auto hashes = answer.find("sha256");
+  if (hashes == answer.end() || !hashes->is_object())
     return {Verdict::fail, "read_weights must answer with the object \"sha256\""};
   const auto weights = SafeTensors::map(session.subject().bundle / "weights" / "timed.safetensors");
   if (!weights) return {Verdict::fail, weights.error().what};
@@ -180,17 +166,16 @@ Outcome reads_weights_back(Session& session) {
 }
 
 Outcome warms_up(Session& session) {
-  const auto answer = session.ask_ok("warm_up", {{"iterations", 3}, {"min_ns", 1'000'000}});
-  if (!answer) return Outcome(because(answer.error()));
-  if (!is_count(*answer, "iterations") || !is_count(*answer, "first_ns"))
+  const auto answer = STRATA_TRY(session.ask_ok("warm_up", {{"iterations", 3}, {"min_ns", 1'000'000}}));
+  if (!is_count(answer, "iterations") || !is_count(answer, "first_ns"))
     return {Verdict::fail, "warm_up must answer with the integers iterations and first_ns"};
-  const auto iterations = (*answer)["iterations"].get<std::int64_t>();
+  const auto iterations = answer["iterations"].get<std::int64_t>();
   if (iterations < 3) return {Verdict::fail, fmt::format("3 iterations were asked for; {} were run", iterations)};
-  const auto walls_json = answer->find("wall_ns");
+  const auto walls_json = answer.find("wall_ns");
   const auto least = static_cast<std::size_t>(std::min(iterations, kept_warm_up));
-  const bool enough = walls_json != answer->end() && walls_json->is_array() && walls_json->size() >= least &&
+  const bool enough = walls_json != answer.end() && walls_json->is_array() && walls_json->size() >= least &&
                       walls_json->size() <= static_cast<std::size_t>(iterations);
-  const auto walls = worker::read_integers(*answer, "wall_ns", enough ? walls_json->size() : least);
+  const auto walls = worker::read_integers(answer, "wall_ns", enough ? walls_json->size() : least);
   return walls ? Outcome() : Outcome(Verdict::fail, walls.error().what);
 }
 
@@ -210,19 +195,17 @@ Json result_request(const Session& session, int iteration) {
 Text result(Session& session, const std::vector<int>& indices, int iteration) {
   std::error_code ignored;
   fs::remove(session.out("result"), ignored);
-  if (const auto answer = session.ask_ok("result", result_request(session, iteration)); !answer)
-    return because(answer.error());
+  STRATA_TRY(session.ask_ok("result", result_request(session, iteration)));
   return session.matches(session.out("result"), {indices[static_cast<std::size_t>(iteration)]}, "timed");
 }
 
 // One block: its times fit each other and the driver's clock, and the results that stay are those of its inputs.
 Text measure(Session& session, int head, const std::vector<int>& indices, const std::vector<int>& retain) {
   const std::int64_t before = monotonic_ns();
-  const auto answer = session.ask_ok("measure", measure_request(head, indices, retain));
+  const auto answer = STRATA_TRY(session.ask_ok("measure", measure_request(head, indices, retain)));
   const std::int64_t after = monotonic_ns();
-  if (!answer) return because(answer.error());
-  const auto walls = worker::read_integers(*answer, "wall_ns", indices.size(), session.harness() ? 0 : 1);
-  const auto latencies = worker::read_integers(*answer, "latency_ns", indices.size());
+  const auto walls = worker::read_integers(answer, "wall_ns", indices.size(), session.harness() ? 0 : 1);
+  const auto latencies = worker::read_integers(answer, "latency_ns", indices.size());
   if (!walls || !latencies) return because(walls ? latencies.error().what : walls.error().what);
   for (std::size_t i = 0; i < walls->size(); ++i)
     if ((*latencies)[i] > (*walls)[i])
@@ -233,15 +216,14 @@ Text measure(Session& session, int head, const std::vector<int>& indices, const 
     return because(
         fmt::format("its iterations took {} ns together, but the request only {} ns", total, after - before));
   for (const char* key : {"cpu_ns", "runq_ns"})
-    if (auto value = worker::read_optional_integer(*answer, key); !value) return because(value.error().what);
-  if (!is_count(*answer, "start_ns")) return because("\"start_ns\" must be an integer");
-  const auto start = (*answer)["start_ns"].get<std::int64_t>();
+    if (auto value = worker::read_optional_integer(answer, key); !value) return because(value.error().what);
+  if (!is_count(answer, "start_ns")) return because("\"start_ns\" must be an integer");
+  const auto start = answer["start_ns"].get<std::int64_t>();
   if (start < before || start > after)
     return because(
         fmt::format("start_ns is {}, outside the request ({} to {} of CLOCK_MONOTONIC)", start, before, after));
   if (session.harness()) return {};
-  for (const int iteration : retain)
-    if (auto right = result(session, indices, iteration); !right) return right;
+  for (const int iteration : retain) STRATA_TRY(result(session, indices, iteration));
   return {};
 }
 
@@ -276,21 +258,19 @@ Outcome does_the_same_after_measuring(Session& session) {
 }
 
 Outcome unloads(Session& session) {
-  if (auto unloaded = session.ask_ok("unload"); !unloaded) return Outcome(because(unloaded.error()));
+  STRATA_TRY(session.ask_ok("unload"));
   if (auto refused =
           session.refused("prove", {{"indices", {0}}, {"out", session.out("late").string()}}, {"bad_request"});
       !refused)
     return {Verdict::fail, "after unload, " + refused.error()};
   if (auto again = session.ask_ok("load", session.load_request("generic1")); !again)
     return {Verdict::fail, "again after unload: " + again.error()};
-  if (auto inputs = session.ask_ok("inputs", {{"path", (session.subject().bundle / "inputs.safetensors").string()}});
-      !inputs)
-    return Outcome(because(inputs.error()));
+  STRATA_TRY(session.give_inputs());
   return Outcome(prove(session, {0, 1}, "generic1"));
 }
 
 Outcome ends_loaded(Session& session) {
-  if (auto alive = session.still_answers(); !alive) return alive;
+  STRATA_TRY(session.still_answers());
   session.worker().close_input();
   if (!session.worker().wait_exit(5s))
     return {Verdict::fail, "its input closed while a network was loaded, and it lived on for more than 5 s"};

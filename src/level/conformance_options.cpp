@@ -13,17 +13,14 @@ namespace {
 namespace fs = std::filesystem;
 
 Outcome reports(Session& session) {
-  const Json& ops = session.hello["ops"];
-  if (!ops.is_array() || std::find(ops.begin(), ops.end(), "report") == ops.end())
-    return {Verdict::skip, "optional, and hello does not list it"};
-  if (auto proven = session.ask_ok("prove", {{"indices", {0}}, {"out", session.out("report").string()}}); !proven)
-    return Outcome(because(proven.error()));
-  const auto before = session.ask_ok("report"), after = session.ask_ok("report");
-  if (!before || !after) return Outcome(because(before ? after.error() : before.error()));
-  for (const auto* answer : {&*before, &*after})
+  if (!session.offers("report")) return {Verdict::skip, not_offered};
+  STRATA_TRY(session.ask_ok("prove", {{"indices", {0}}, {"out", session.out("report").string()}}));
+  const auto before = STRATA_TRY(session.ask_ok("report"));
+  const auto after = STRATA_TRY(session.ask_ok("report"));
+  for (const auto* answer : {&before, &after})
     if (!answer->contains("facts") || !(*answer)["facts"].is_object())
       return {Verdict::fail, "report must answer with the object \"facts\""};
-  const Json &was = (*before)["facts"], &is = (*after)["facts"];
+  const Json &was = before["facts"], &is = after["facts"];
   for (const char* number : {"guards", "guard_us", "graphs", "recompiles", "bailouts"})
     if (is.contains(number) && !is[number].is_number())
       return {Verdict::fail, fmt::format("facts.{} must be a number, got {}", number, is[number].dump())};
@@ -43,12 +40,12 @@ Outcome serves_batches(Session& session) {
   open.scratch /= "dynamic";
   if (!fs::exists(open.bundle / "bundle.json")) return {Verdict::skip, "the bundle has no open part (docs/bundle.md)"};
   Session other(open);
-  if (auto prepared = other.prepare(); !prepared) return Outcome(prepared);
+  STRATA_TRY(other.prepare());
   if (!other.not_loadable.empty()) return {Verdict::skip, other.not_loadable};
-  if (auto fresh = other.restart(); !fresh) return Outcome(fresh);
-  if (auto loaded = other.ask_ok("load", other.load_request()); !loaded) return Outcome(because(loaded.error()));
+  STRATA_TRY(other.restart());
+  STRATA_TRY(other.ask_ok("load", other.load_request()));
   const auto question = core::case_in(open.bundle);
-  if (!question || !question->open_batch) return Outcome(because("its bundle names no range of batches"));
+  if (!question || !question->open_batch) return because("its bundle names no range of batches");
   auto sizes = question->open_batch->sizes;
   sizes.push_back(sizes.front());
   for (const auto size : sizes) {
@@ -56,14 +53,14 @@ Outcome serves_batches(Session& session) {
     part.bundle = open.bundle / "sizes" / std::to_string(size);
     const Session about(part);
     const auto inputs = other.ask_ok("inputs", {{"path", (part.bundle / "inputs.safetensors").string()}});
-    if (!inputs) return Outcome(because(fmt::format("batch {}: {}", size, inputs.error())));
+    if (!inputs) return because(fmt::format("batch {}: {}", size, inputs.error()));
     if (inputs->value("count", Json()) != about.ring())
       return {Verdict::fail, fmt::format("batch {}: the ring has {} inputs; it counted {}", size, about.ring(),
                                          inputs->value("count", Json()).dump())};
     const auto proven = other.ask_ok("prove", {{"indices", {1, 0}}, {"out", other.out("prove").string()}});
-    if (!proven) return Outcome(because(fmt::format("batch {}: {}", size, proven.error())));
+    if (!proven) return because(fmt::format("batch {}: {}", size, proven.error()));
     if (auto same = about.matches(other.out("prove"), {1, 0}, "timed"); !same)
-      return Outcome(because(fmt::format("batch {}: {}", size, same.error())));
+      return because(fmt::format("batch {}: {}", size, same.error()));
   }
   other.worker().end();
   return {};

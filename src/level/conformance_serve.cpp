@@ -11,12 +11,6 @@ namespace strata::level {
 namespace {
 
 constexpr int kClients = 3, kChecks = 3;
-constexpr auto kLacks = "optional, and hello does not list it";
-
-bool offered(const Session& session) {
-  const auto ops = session.hello.find("ops");
-  return ops != session.hello.end() && ops->is_array() && std::find(ops->begin(), ops->end(), "serve") != ops->end();
-}
 
 Json request_of(const Session& session, int clients) {
   return {{"clients", clients},
@@ -67,26 +61,25 @@ Text check_client(Session& session, const Json& client_json, int client) {
 }
 
 Outcome serves(Session& session) {
-  if (!offered(session)) return {Verdict::skip, kLacks};
-  if (auto loaded = session.load(); !loaded) return Outcome(loaded);
-  const auto answer = session.ask("serve", request_of(session, kClients));
-  if (!answer) return Outcome(because(answer.error()));
-  if (!(*answer)["ok"].get<bool>()) {
-    const auto what = text_of(*answer, "what");
-    return text_of(*answer, "code") == "unsupported" && !what.empty() ? Outcome(Verdict::skip, "unsupported: " + what)
-                                                                      : Outcome(because("serve failed: " + what));
+  if (!session.offers("serve")) return {Verdict::skip, not_offered};
+  STRATA_TRY(session.load());
+  const auto answer = STRATA_TRY(session.ask("serve", request_of(session, kClients)));
+  if (!answer["ok"].get<bool>()) {
+    const auto what = text_of(answer, "what");
+    return text_of(answer, "code") == "unsupported" && !what.empty() ? Outcome(Verdict::skip, "unsupported: " + what)
+                                                                     : Outcome(because("serve failed: " + what));
   }
-  const Json clients = answer->value("clients", Json());
+  const Json clients = answer.value("clients", Json());
   if (!clients.is_array() || clients.size() != kClients)
     return {Verdict::fail, fmt::format("\"clients\" must have {} entries", kClients)};
-  if (auto cpu = worker::read_optional_integer(*answer, "cpu_ns"); !cpu) return {Verdict::fail, cpu.error().what};
+  if (auto cpu = worker::read_optional_integer(answer, "cpu_ns"); !cpu) return {Verdict::fail, cpu.error().what};
   for (int client = 0; client < kClients; ++client)
-    if (auto good = check_client(session, clients[static_cast<std::size_t>(client)], client); !good) return good;
+    STRATA_TRY(check_client(session, clients[static_cast<std::size_t>(client)], client));
   return session.still_answers();
 }
 
 Outcome refuses_wrong_serving(Session& session) {
-  if (!offered(session)) return {Verdict::skip, kLacks};
+  if (!session.offers("serve")) return {Verdict::skip, not_offered};
   Json no_time = request_of(session, 1);
   no_time.erase("min_ns");
   for (const auto& [name, request] : {std::pair{"no clients", request_of(session, 0)},

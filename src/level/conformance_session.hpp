@@ -23,7 +23,10 @@ struct Outcome {
   Outcome(const Text& text)
       : verdict(text ? Verdict::pass : Verdict::fail),
         why(text ? "" : text.error()) {}  // NOLINT: a reason is an outcome
+  Outcome(tl::unexpected<std::string> reason) : verdict(Verdict::fail), why(std::move(reason.value())) {}  // NOLINT
 };
+
+inline constexpr const char* not_offered = "optional, and hello does not list it";
 
 std::string text_of(const Json& object, const char* key);  // empty: missing or no string
 tl::unexpected<std::string> because(std::string why);
@@ -46,7 +49,9 @@ class Session {
   Or<Json> ask_ok(const std::string& op, Json fields = Json::object());
   // The same, and it must be refused with one of `codes`, with a reason.
   Text refused(const std::string& op, Json fields, const std::vector<std::string>& codes);
-  Text still_answers();  // the worker goes on after what was just tried
+  Text still_answers();                      // the worker goes on after what was just tried
+  Or<Json> give_inputs();                    // those of the bundle
+  bool offers(const char* operation) const;  // as hello lists it
 
   Json load_request(const std::string& weights = "timed") const;
   Text load();     // a fresh worker with the network loaded and the inputs given

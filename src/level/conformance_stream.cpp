@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 const std::vector<std::string> out_of_order = {"bad_request", "unsupported"};
 
 Outcome starts(Session& session) {
-  if (auto fresh = session.restart(); !fresh) return fresh;
+  STRATA_TRY(session.restart());
   auto answer = session.ask_ok("hello", {{"api", worker::protocol_api}});
   if (!answer) {
     const std::string log = session.worker().log_tail(5);
@@ -64,29 +64,26 @@ Outcome agrees_with_level_json(Session& session) {
 }
 
 Outcome answers_another_version(Session& session) {
-  const auto answer = session.ask_ok("hello", {{"api", 99}});
-  if (!answer) return Outcome(because(answer.error()));
-  if (!answer->contains("api") || (*answer)["api"] != session.hello["api"])
+  const auto answer = STRATA_TRY(session.ask_ok("hello", {{"api", 99}}));
+  if (!answer.contains("api") || answer["api"] != session.hello["api"])
     return {Verdict::fail, "asked as version 99, it must still answer with its own api"};
   return {};
 }
 
 Outcome ignores_unknown_fields(Session& session) {
-  const auto answer =
-      session.ask_ok("hello", {{"api", worker::protocol_api}, {"zz_unknown", {{"a", {1, 2, nullptr}}}}});
-  return answer ? Outcome() : Outcome(because(answer.error()));
+  STRATA_TRY(session.ask_ok("hello", {{"api", worker::protocol_api}, {"zz_unknown", {{"a", {1, 2, nullptr}}}}}));
+  return {};
 }
 
 Outcome keeps_ids(Session& session) {
   for (const std::int64_t id :
        {std::int64_t{0}, std::int64_t{12345}, std::int64_t{4294967301}, std::int64_t{9007199254740991}})
-    if (auto answer = session.raw(Json{{"id", id}, {"op", "memory"}}.dump(), id); !answer)
-      return Outcome(because(answer.error()));
+    STRATA_TRY(session.raw(Json{{"id", id}, {"op", "memory"}}.dump(), id));
   return {};
 }
 
 Outcome refuses_unknown_ops(Session& session) {
-  if (auto refused = session.refused("zz_no_such_op", Json::object(), {"unsupported"}); !refused) return refused;
+  STRATA_TRY(session.refused("zz_no_such_op", Json::object(), {"unsupported"}));
   return session.still_answers();
 }
 
@@ -122,7 +119,7 @@ Outcome answers_in_order(Session& session) {
       first, second, third);
   auto answer = session.raw(lines, first);
   for (const std::int64_t id : {second, third}) {
-    if (!answer) return Outcome(because(answer.error()));
+    STRATA_TRY(answer);
     const auto line = session.next_line(id);
     if (!line) return {Verdict::fail, "three requests lay in the pipe at once: " + line.error().what};
     const Json parsed = Json::parse(*line, nullptr, false);
@@ -152,7 +149,7 @@ Outcome protects_the_stream(Session& session) {
 }
 
 Outcome refuses_operations_before_load(Session& session) {
-  if (auto fresh = session.restart(); !fresh) return fresh;
+  STRATA_TRY(session.restart());
   const std::string out = session.out("early").string();
   const std::vector<std::pair<std::string, Json>> requests = {
       {"weights", {{"weights", "timed"}}},
@@ -181,9 +178,8 @@ Outcome refuses_requests_without_fields(Session& session) {
 }
 
 Outcome reports_memory(Session& session) {
-  const auto answer = session.ask_ok("memory");
-  if (!answer) return Outcome(because(answer.error()));
-  const auto bytes = worker::read_optional_integer(*answer, "device_peak_bytes");
+  const auto answer = STRATA_TRY(session.ask_ok("memory"));
+  const auto bytes = worker::read_optional_integer(answer, "device_peak_bytes");
   return bytes ? Outcome() : Outcome(Verdict::fail, bytes.error().what);
 }
 
@@ -204,7 +200,7 @@ Outcome knows_training_requests(Session& session) {
       {"profile", {{"iterations", 1}}}};
   for (const auto& [op, fields] : requests) {
     if (trains) {
-      if (auto answer = session.ask(op, fields); !answer) return Outcome(because(answer.error()));
+      STRATA_TRY(session.ask(op, fields));
     } else if (auto refused = session.refused(op, fields, {"unsupported"}); !refused) {
       return {Verdict::fail, "hello lists no mode train, and " + refused.error()};
     }
@@ -215,11 +211,10 @@ Outcome knows_training_requests(Session& session) {
 Outcome refuses_a_missing_bundle(Session& session) {
   Json request = session.load_request();
   request["bundle"] = (session.subject().scratch / "no_such_bundle").string();
-  const auto answer = session.ask("load", request);
-  if (!answer) return Outcome(because(answer.error()));
-  if ((*answer)["ok"].get<bool>() && !session.harness())
+  const auto answer = STRATA_TRY(session.ask("load", request));
+  if (answer["ok"].get<bool>() && !session.harness())
     return {Verdict::fail, "load of a bundle that does not exist was answered with ok"};
-  if ((*answer)["ok"].get<bool>()) return session.restart();
+  if (answer["ok"].get<bool>()) return session.restart();
   return session.still_answers();
 }
 
@@ -239,8 +234,8 @@ Outcome refuses_cases_that_it_cannot_run(Session& session) {
 }
 
 Outcome says_goodbye(Session& session) {
-  if (auto fresh = session.restart(); !fresh) return fresh;
-  if (auto answer = session.ask_ok("bye"); !answer) return Outcome(because(answer.error()));
+  STRATA_TRY(session.restart());
+  STRATA_TRY(session.ask_ok("bye"));
   const auto exited = session.worker().wait_exit(5s);
   if (!exited) return {Verdict::fail, "it answered bye but did not exit within 5 s"};
   if (exited->signal || exited->code != 0)
@@ -249,8 +244,8 @@ Outcome says_goodbye(Session& session) {
 }
 
 Outcome ends_with_its_input(Session& session) {
-  if (auto fresh = session.restart(); !fresh) return fresh;
-  if (auto alive = session.still_answers(); !alive) return alive;
+  STRATA_TRY(session.restart());
+  STRATA_TRY(session.still_answers());
   session.worker().close_input();
   if (!session.worker().wait_exit(5s)) return {Verdict::fail, "its input closed, and it lived on for more than 5 s"};
   return session.restart();
