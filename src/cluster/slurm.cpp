@@ -99,28 +99,9 @@ bool well(const worker::Finished& ran) {
 }  // namespace
 
 const char* to_string(TaskState state) {
-  switch (state) {
-    case TaskState::pending:
-      return "pending";
-    case TaskState::running:
-      return "running";
-    case TaskState::finished:
-      return "finished";
-    case TaskState::failed:
-      return "failed";
-    case TaskState::timed_out:
-      return "timed out";
-    case TaskState::preempted:
-      return "preempted";
-    case TaskState::node_failure:
-      return "node failure";
-    case TaskState::out_of_memory:
-      return "out of memory";
-    case TaskState::cancelled:
-      return "cancelled";
-    default:
-      return "unknown";
-  }
+  static constexpr std::array names{"unknown",   "pending",   "running",      "finished",      "failed",
+                                    "timed out", "preempted", "node failure", "out of memory", "cancelled"};
+  return names.at(static_cast<std::size_t>(state));  // in the order of the states
 }
 
 bool is_under_way(TaskState state) {

@@ -136,21 +136,6 @@ std::string cpp_string(std::string_view text) {
   return out + "\"";
 }
 
-std::string cmake_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || c == '$')
-      out += std::string("\\") + c;
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\r')
-      out += "\\r";
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 std::string markdown(std::string_view text) {
   const std::string line = one_line(text);
   const auto is_word = [&](std::size_t i) {

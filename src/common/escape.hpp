@@ -20,8 +20,6 @@ std::string json(std::string_view text);
 std::string comment(std::string_view text);
 // A string literal of C++ with its quotes, the same bytes.
 std::string cpp_string(std::string_view text);
-// A quoted argument of CMake with its quotes, the same bytes.
-std::string cmake_string(std::string_view text);
 // Prose of Markdown, or a cell of a table.
 std::string markdown(std::string_view text);
 // A code span of Markdown, with its backticks; in cells of tables too.

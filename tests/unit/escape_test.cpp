@@ -107,18 +107,6 @@ TEST(Escape, markdown_has_no_markup_of_the_text) {
   EXPECT_EQ(markdown_code("`"), "`` ` ``");
 }
 
-TEST(Escape, an_argument_of_cmake_holds_the_same_bytes_and_runs_nothing) {
-  if (std::system("cmake --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no cmake here";
-  const ScratchFolder folder("escape");
-  const auto script = (folder.path() / "write.cmake").string(), written = (folder.path() / "out").string();
-  for (const auto& text : hostile) {
-    std::ofstream(script) << "file(WRITE " << cmake_string(written) << " " << cmake_string(text) << ")\n";
-    ASSERT_EQ(std::system(("cmake -P '" + script + "'").c_str()), 0) << text;
-    std::ifstream in(written, std::ios::binary);
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), text);
-  }
-}
-
 TEST(Escape, what_reaches_a_terminal_is_lines_of_text) {
   EXPECT_EQ(terminal("one\n\ttwo é ∂"), "one\n\ttwo é ∂");
   EXPECT_EQ(terminal("\x1b[31mred\x1b[0m \x1b]0;title\x07 a\rb \x7f"), "?[31mred?[0m ?]0;title? a?b ?");
