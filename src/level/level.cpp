@@ -13,6 +13,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/fill_in.hpp"
 #include "common/hash.hpp"
 #include "common/nearest.hpp"
 #include "common/outside.hpp"
@@ -427,21 +428,7 @@ std::vector<std::string> expand(const std::vector<std::string>& command, const L
       {"root", places.root},     {"level_python", python_of(level, places)}, {"level", level.folder.string()}};
   std::vector<std::string> out;
   const std::size_t interpreter = interpreter_at(command);
-  for (const std::string& argument : command) {
-    std::string text;
-    for (std::size_t at = 0; at < argument.size();) {
-      const std::size_t close = argument[at] == '{' ? argument.find('}', at) : std::string::npos;
-      const auto it =
-          close == std::string::npos ? meaning.end() : meaning.find(argument.substr(at + 1, close - at - 1));
-      if (it == meaning.end()) {
-        text += argument[at++];
-      } else {
-        text += it->second;  // never looked at again: a folder may have braces in its name
-        at = close + 1;
-      }
-    }
-    out.push_back(std::move(text));
-  }
+  for (const std::string& argument : command) out.push_back(fill_in(argument, meaning, '{', '}'));
   if (interpreter >= out.size()) return out;
   const auto at = out.begin() + static_cast<std::ptrdiff_t>(interpreter);
   const auto started = python_command(*at, places.root, {at + 1, out.end()});
