@@ -16,79 +16,61 @@ using outside::Json;
 
 const char* const kHint = "remove that folder and run again: the network is captured anew";
 
-enum class Kind { text, flag, integer, number, object, list, texts };
+// Reads a field as its type, so that the fields have a complaint where it is none.
+using Read = void (*)(Fields&, const char*);
+constexpr Read as_text = [](Fields& fields, const char* key) { fields.text(key); };
+constexpr Read as_flag = [](Fields& fields, const char* key) { fields.flag(key); };
+constexpr Read as_whole = [](Fields& fields, const char* key) { fields.integer(key, 0, outside::most_whole); };
+constexpr Read as_ring = [](Fields& fields, const char* key) { fields.integer(key, 1, 4096); };
+constexpr Read as_number = [](Fields& fields, const char* key) { fields.number(key, -HUGE_VAL, HUGE_VAL); };
+constexpr Read as_object = [](Fields& fields, const char* key) { fields.object(key); };
+constexpr Read as_list = [](Fields& fields, const char* key) { fields.array(key); };
+constexpr Read as_texts = [](Fields& fields, const char* key) { fields.texts(key); };
 
 struct Rule {
   const char* key;
-  Kind kind;
+  Read read;
   bool or_null = false;
-  std::int64_t low = 0, high = outside::most_whole;  // of an integer
 };
 
-constexpr Rule of_bundle[] = {{"spec", Kind::object},
-                              {"case", Kind::object},
-                              {"model", Kind::object},
-                              {"inputs", Kind::list},
-                              {"input_source", Kind::text},
-                              {"outputs", Kind::list},
-                              {"ring", Kind::integer, false, 1, 4096},
-                              {"parameters", Kind::integer},
-                              {"weight_bytes", Kind::number},
-                              {"input_bytes", Kind::number},
-                              {"flops", Kind::number, true},
-                              {"flops_uncounted", Kind::texts},
-                              {"activation_bytes", Kind::number},
-                              {"reference", Kind::text},
-                              {"reference_note", Kind::text},
-                              {"export", Kind::object},
-                              {"graph", Kind::object},
-                              {"unproven", Kind::text},
-                              {"keeps_state", Kind::flag},
-                              {"reads_values", Kind::texts},
-                              {"reads_extents", Kind::texts},
-                              {"weight_source", Kind::text},
-                              {"faults", Kind::texts},
-                              {"fault_sentences", Kind::texts},
-                              {"torch", Kind::text}};
+constexpr Rule of_bundle[] = {{"spec", as_object},
+                              {"case", as_object},
+                              {"model", as_object},
+                              {"inputs", as_list},
+                              {"input_source", as_text},
+                              {"outputs", as_list},
+                              {"ring", as_ring},
+                              {"parameters", as_whole},
+                              {"weight_bytes", as_number},
+                              {"input_bytes", as_number},
+                              {"flops", as_number, true},
+                              {"flops_uncounted", as_texts},
+                              {"activation_bytes", as_number},
+                              {"reference", as_text},
+                              {"reference_note", as_text},
+                              {"export", as_object},
+                              {"graph", as_object},
+                              {"unproven", as_text},
+                              {"keeps_state", as_flag},
+                              {"reads_values", as_texts},
+                              {"reads_extents", as_texts},
+                              {"weight_source", as_text},
+                              {"faults", as_texts},
+                              {"fault_sentences", as_texts},
+                              {"torch", as_text}};
 
 // Of a case, beside what it has of the spec that it was made from.
-constexpr Rule of_case[] = {{"weights_label", Kind::text, true}, {"inputs_label", Kind::text, true}};
+constexpr Rule of_case[] = {{"weights_label", as_text, true}, {"inputs_label", as_text, true}};
 
-constexpr Rule of_tensor[] = {{"name", Kind::text},
-                              {"dtype", Kind::text},
-                              {"keyword", Kind::flag},
-                              {"low", Kind::number, true},
-                              {"high", Kind::number, true}};
+constexpr Rule of_tensor[] = {
+    {"name", as_text}, {"dtype", as_text}, {"keyword", as_flag}, {"low", as_number, true}, {"high", as_number, true}};
 
-constexpr Rule of_model[] = {{"name", Kind::text}, {"kind", Kind::text}, {"source", Kind::text}};
-constexpr Rule of_export[] = {{"ok", Kind::flag}, {"what", Kind::text}, {"where", Kind::text}};
+constexpr Rule of_model[] = {{"name", as_text}, {"kind", as_text}, {"source", as_text}};
+constexpr Rule of_export[] = {{"ok", as_flag}, {"what", as_text}, {"where", as_text}};
 
 void check(Fields& fields, const Rule& rule) {
   const Json* value = fields.find(rule.key);
-  if (!value || (rule.or_null && value->is_null())) return;
-  switch (rule.kind) {
-    case Kind::text:
-      fields.text(rule.key);
-      return;
-    case Kind::flag:
-      fields.flag(rule.key);
-      return;
-    case Kind::integer:
-      fields.integer(rule.key, rule.low, rule.high);
-      return;
-    case Kind::number:
-      fields.number(rule.key, -HUGE_VAL, HUGE_VAL);
-      return;
-    case Kind::object:
-      fields.object(rule.key);
-      return;
-    case Kind::list:
-      fields.array(rule.key);
-      return;
-    case Kind::texts:
-      fields.texts(rule.key);
-      return;
-  }
+  if (value && !(rule.or_null && value->is_null())) rule.read(fields, rule.key);
 }
 
 // All parts write their first complaint into `error`.
@@ -140,7 +122,7 @@ Result<void> check_bundle_info(const Json& info, const std::string& where, bool 
   if (whole) {
     for (const char* part : {"spec", "case", "model"}) head.object(part);
     head.array("inputs");
-    head.integer("ring", 1, 4096);
+    as_ring(head, "ring");
     head.array("outputs");
   }
   checker.note(head);
