@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/cifar.hpp"
-
 #include <fmt/format.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include "common/hash.hpp"
 #include "data/catalogue.hpp"
 #include "data/file_bytes.hpp"
+#include "data/formats.hpp"
 #include "data/reader.hpp"
 
 namespace strata::data {

@@ -6,7 +6,7 @@
 #include "common/hash.hpp"
 #include "common/text.hpp"
 #include "data/file_bytes.hpp"
-#include "data/idx.hpp"
+#include "data/formats.hpp"
 
 namespace strata::data {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/idx.hpp"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -9,6 +7,7 @@
 #include "common/hash.hpp"
 #include "data/catalogue.hpp"
 #include "data/file_bytes.hpp"
+#include "data/formats.hpp"
 #include "data/reader.hpp"
 
 namespace strata::data {

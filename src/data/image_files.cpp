@@ -11,8 +11,8 @@
 #include "common/staged_folder.hpp"
 #include "data/cache.hpp"
 #include "data/digits.hpp"
+#include "data/image.hpp"
 #include "data/photo.hpp"
-#include "data/png.hpp"
 
 namespace strata::data {
 namespace fs = std::filesystem;

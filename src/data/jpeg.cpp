@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/jpeg.hpp"
-
 #include <fmt/format.h>
 #include <jpeglib.h>
 
@@ -9,6 +7,8 @@
 #include <csetjmp>
 #include <cstdio>
 #include <mutex>
+
+#include "data/image.hpp"
 // after it, whose types it uses
 #include <jerror.h>
 

@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include "data/file_bytes.hpp"
-#include "data/jpeg.hpp"
-#include "data/png.hpp"
+#include "data/image.hpp"
 #include "data/resize.hpp"
 
 namespace strata::data {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/png.hpp"
-
 #include <fmt/format.h>
 #include <png.h>
 
 #include <cstring>
+
+#include "data/image.hpp"
 
 namespace strata::data {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/stl.hpp"
-
 #include <fmt/format.h>
 
 #include "common/hash.hpp"
 #include "data/catalogue.hpp"
 #include "data/file_bytes.hpp"
+#include "data/formats.hpp"
 #include "data/reader.hpp"
 
 namespace strata::data {

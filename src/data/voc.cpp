@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/voc.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +11,7 @@
 #include "common/text.hpp"
 #include "data/catalogue.hpp"
 #include "data/file_bytes.hpp"
+#include "data/formats.hpp"
 #include "data/photo.hpp"
 #include "data/reader.hpp"
 

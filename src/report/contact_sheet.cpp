@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "data/png.hpp"
+#include "data/image.hpp"
 #include "report/format.hpp"
 #include "report/render/html_text.hpp"
 

@@ -5,14 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "data/cifar.hpp"
 #include "data/file_bytes.hpp"
-#include "data/idx.hpp"
-#include "data/jpeg.hpp"
-#include "data/png.hpp"
+#include "data/formats.hpp"
+#include "data/image.hpp"
 #include "data/resize.hpp"
-#include "data/stl.hpp"
-#include "data/voc.hpp"
 
 namespace {
 

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "data/cifar.hpp"
 #include "data/digits.hpp"
 #include "data/file_bytes.hpp"
-#include "data/idx.hpp"
-#include "data/png.hpp"
-#include "data/stl.hpp"
+#include "data/formats.hpp"
+#include "data/image.hpp"
 #include "data_files.hpp"
 
 namespace strata::data {

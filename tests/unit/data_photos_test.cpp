@@ -7,10 +7,9 @@
 #include <cstdio>
 #include <thread>
 
-#include "data/jpeg.hpp"
-#include "data/png.hpp"
+#include "data/formats.hpp"
+#include "data/image.hpp"
 #include "data/resize.hpp"
-#include "data/voc.hpp"
 #include "data_files.hpp"
 
 namespace strata::data {
