@@ -33,24 +33,6 @@ constexpr std::uint64_t max_header_bytes = 100'000'000;  // the format's own lim
 constexpr std::size_t max_dimensions = 64;
 constexpr std::string_view metadata_key = "__metadata__";
 
-struct DtypeSize {
-  std::string_view name;
-  std::size_t bytes;
-};
-constexpr std::array<DtypeSize, 13> dtypes{{{"F64", 8},
-                                            {"F32", 4},
-                                            {"F16", 2},
-                                            {"BF16", 2},
-                                            {"I64", 8},
-                                            {"I32", 4},
-                                            {"I16", 2},
-                                            {"I8", 1},
-                                            {"U64", 8},
-                                            {"U32", 4},
-                                            {"U16", 2},
-                                            {"U8", 1},
-                                            {"BOOL", 1}}};
-
 // A name from a file for an error message: short, one line, printable ASCII (so that it can be stored and shown
 // anywhere).
 std::string in_quotes(std::string_view name) {
@@ -210,23 +192,28 @@ double truth_to_double(std::uint8_t value) {
   return value ? 1 : 0;
 }
 
-Reader reader_of(std::string_view dtype) {
-  if (dtype == "F32") return read_as<float, plain>;
-  if (dtype == "F64") return read_as<double, plain>;
-  if (dtype == "F16") return read_as<std::uint16_t, half_to_double>;
-  if (dtype == "BF16") return read_as<std::uint16_t, bfloat_to_double>;
-  if (dtype == "I64") return read_as<std::int64_t, plain>;
-  if (dtype == "I32") return read_as<std::int32_t, plain>;
-  if (dtype == "I16") return read_as<std::int16_t, plain>;
-  if (dtype == "I8") return read_as<std::int8_t, plain>;
-  if (dtype == "U64") return read_as<std::uint64_t, plain>;
-  if (dtype == "U32") return read_as<std::uint32_t, plain>;
-  if (dtype == "U16") return read_as<std::uint16_t, plain>;
-  if (dtype == "U8") return read_as<std::uint8_t, plain>;
-  if (dtype == "BOOL") return read_as<std::uint8_t, truth_to_double>;
-  return [](const std::byte*, std::span<double> out) {
-    std::fill(out.begin(), out.end(), std::numeric_limits<double>::quiet_NaN());
-  };
+struct Dtype {
+  std::string_view name;
+  std::size_t bytes;
+  Reader read;
+};
+constexpr std::array<Dtype, 13> dtypes{{{"F64", 8, read_as<double, plain>},
+                                        {"F32", 4, read_as<float, plain>},
+                                        {"F16", 2, read_as<std::uint16_t, half_to_double>},
+                                        {"BF16", 2, read_as<std::uint16_t, bfloat_to_double>},
+                                        {"I64", 8, read_as<std::int64_t, plain>},
+                                        {"I32", 4, read_as<std::int32_t, plain>},
+                                        {"I16", 2, read_as<std::int16_t, plain>},
+                                        {"I8", 1, read_as<std::int8_t, plain>},
+                                        {"U64", 8, read_as<std::uint64_t, plain>},
+                                        {"U32", 4, read_as<std::uint32_t, plain>},
+                                        {"U16", 2, read_as<std::uint16_t, plain>},
+                                        {"U8", 1, read_as<std::uint8_t, plain>},
+                                        {"BOOL", 1, read_as<std::uint8_t, truth_to_double>}}};
+
+const Dtype* find_dtype(std::string_view name) {
+  const auto* at = std::find_if(dtypes.begin(), dtypes.end(), [&](const Dtype& known) { return known.name == name; });
+  return at == dtypes.end() ? nullptr : at;
 }
 
 Result<void> write_all(int file, const void* data, std::size_t bytes, const std::filesystem::path& path) {
@@ -278,9 +265,8 @@ std::int64_t TensorView::elements() const {
 }
 
 std::size_t element_bytes(std::string_view dtype) {
-  for (const DtypeSize& known : dtypes)
-    if (known.name == dtype) return known.bytes;
-  return 0;
+  const Dtype* known = find_dtype(dtype);
+  return known ? known->bytes : 0;
 }
 
 bool is_floating(std::string_view dtype) {
@@ -294,7 +280,8 @@ double value_at(const TensorView& tensor, std::size_t i) {
 }
 
 void read_doubles(const TensorView& tensor, std::size_t first, std::span<double> out) {
-  reader_of(tensor.dtype)(tensor.data + first * element_bytes(tensor.dtype), out);
+  if (const Dtype* known = find_dtype(tensor.dtype)) return known->read(tensor.data + first * known->bytes, out);
+  std::fill(out.begin(), out.end(), std::numeric_limits<double>::quiet_NaN());
 }
 
 std::vector<double> to_doubles(const TensorView& tensor) {
