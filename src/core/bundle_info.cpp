@@ -25,6 +25,9 @@ constexpr Read as_ring = [](Fields& fields, const char* key) { fields.integer(ke
 constexpr Read as_number = [](Fields& fields, const char* key) { fields.number(key, -HUGE_VAL, HUGE_VAL); };
 constexpr Read as_object = [](Fields& fields, const char* key) { fields.object(key); };
 constexpr Read as_list = [](Fields& fields, const char* key) { fields.array(key); };
+constexpr Read as_shape = [](Fields& fields, const char* key) {
+  fields.integers(key, std::nullopt, 0, outside::most_whole);
+};
 constexpr Read as_texts = [](Fields& fields, const char* key) { fields.texts(key); };
 
 struct Rule {
@@ -62,8 +65,8 @@ constexpr Rule of_bundle[] = {{"spec", as_object},
 // Of a case, beside what it has of the spec that it was made from.
 constexpr Rule of_case[] = {{"weights_label", as_text, true}, {"inputs_label", as_text, true}};
 
-constexpr Rule of_tensor[] = {
-    {"name", as_text}, {"dtype", as_text}, {"keyword", as_flag}, {"low", as_number, true}, {"high", as_number, true}};
+constexpr Rule of_tensor[] = {{"name", as_text},        {"dtype", as_text},        {"keyword", as_flag},
+                              {"low", as_number, true}, {"high", as_number, true}, {"shape", as_shape}};
 
 constexpr Rule of_model[] = {{"name", as_text}, {"kind", as_text}, {"source", as_text}};
 constexpr Rule of_export[] = {{"ok", as_flag}, {"what", as_text}, {"where", as_text}};
@@ -89,26 +92,22 @@ struct Checker {
     note(fields);
   }
 
-  void optional(const Json& owner, const char* key, const std::string& part, auto&& look) {
-    const Json& value = outside::field(owner, key);
-    if (!value.is_null()) look(value, part);
+  template <std::size_t N>
+  void part(const Json& info, const char* key, const Rule (&rules)[N]) {
+    if (const Json& value = outside::field(info, key); !value.is_null()) object(value, key, rules);
   }
 
-  void tensors(const Json& owner, const char* key, const std::string& part) {
-    const Json& list = outside::field(owner, key);
+  void tensors(const Json& info, const char* key) {
+    const Json& list = outside::field(info, key);
     if (!list.is_array()) return;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const auto name = fmt::format("{}[{}]", part, i);
-      object(list[i], name, of_tensor);
-      Fields fields(list[i], fmt::format("{}: {}", where, name), kHint);
-      if (fields.find("shape")) fields.integers("shape", std::nullopt, 0, outside::most_whole);
-      note(fields);
-    }
+    for (std::size_t i = 0; i < list.size(); ++i) object(list[i], fmt::format("{}[{}]", key, i), of_tensor);
   }
 
-  void a_case(const Json& value, const std::string& part) {
-    object(value, part, of_case);
-    const auto spec = read_spec(value, fmt::format("{}: {}", where, part), kHint);
+  void a_case(const Json& info, const char* key) {
+    const Json& value = outside::field(info, key);
+    if (value.is_null()) return;
+    object(value, key, of_case);
+    const auto spec = read_spec(value, fmt::format("{}: {}", where, key), kHint);
     if (!spec && !error) error = spec.error();
   }
 };
@@ -127,16 +126,10 @@ Result<void> check_bundle_info(const Json& info, const std::string& where, bool 
   }
   checker.note(head);
   checker.object(info, "", of_bundle);
-  checker.optional(info, "case", "case", [&](const Json& value, const std::string& at) { checker.a_case(value, at); });
-  checker.optional(info, "spec", "spec", [&](const Json& value, const std::string& at) { checker.a_case(value, at); });
-  checker.tensors(info, "inputs", "inputs");
-  checker.tensors(info, "outputs", "outputs");
-  const auto part = [&](const auto& rules) {
-    return [&](const Json& value, const std::string& at) { checker.object(value, at, rules); };
-  };
-  checker.optional(info, "model", "model", part(of_model));
-  checker.optional(info, "export", "export", part(of_export));
-  checker.optional(info, "graph", "graph", part(of_export));
+  for (const char* key : {"case", "spec"}) checker.a_case(info, key);
+  for (const char* key : {"inputs", "outputs"}) checker.tensors(info, key);
+  checker.part(info, "model", of_model);
+  for (const char* key : {"export", "graph"}) checker.part(info, key, of_export);
   if (checker.error) return tl::unexpected(*checker.error);
   return {};
 }
