@@ -45,6 +45,11 @@ std::vector<Member> changed(Request& request) {
   return changed(members_of(request), members_of(plain));
 }
 
+std::vector<Member> changed(SuiteRequest& request) {
+  SuiteRequest plain;
+  return changed(members_of(request), members_of(plain));
+}
+
 Json json_of(const std::string& verb, const std::vector<Member>& members) {
   Json value{{"verb", verb}, {"version", kRequestVersion}};
   for (const auto& member : members) value[member.name] = member.json();
@@ -136,8 +141,7 @@ Json to_json(const Request& request) {
 
 Json to_json(const SuiteRequest& request) {
   auto copy = request;
-  SuiteRequest plain;
-  return json_of("run", changed(members_of(copy), members_of(plain)));
+  return json_of("run", changed(copy));
 }
 
 Result<Request> read_request(const Json& value) {
@@ -206,8 +210,7 @@ std::string command_of(const Request& request, const std::string& store) {
 
 std::string command_of(const SuiteRequest& request, const std::string& store) {
   auto copy = request;
-  SuiteRequest plain;
-  return command_in(words_of("run", changed(members_of(copy), members_of(plain))), store);
+  return command_in(words_of("run", changed(copy)), store);
 }
 
 }  // namespace strata::requests
