@@ -15,7 +15,6 @@
 #include "common/safetensors.hpp"
 #include "data/cache_file.hpp"
 #include "data/catalogue.hpp"
-#include "data/digits.hpp"
 #include "data/parallel.hpp"
 
 namespace strata::data {

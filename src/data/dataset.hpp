@@ -41,4 +41,8 @@ struct Dataset {
   std::shared_ptr<const void> memory;  // what the spans look into
 };
 
+// The set that is part of the program: 1,797 handwritten digits of 8x8, values 0 to 16, as scikit-learn has them.
+// digits/README.md says whose they are.
+Dataset digits();
+
 }  // namespace strata::data

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/digits.hpp"
-
 #include <stdexcept>
 
 #include "common/hash.hpp"
 #include "common/text.hpp"
+#include "data/dataset.hpp"
 #include "data/file_bytes.hpp"
 #include "data/formats.hpp"
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -12,8 +11,8 @@
 #include "common/escape.hpp"
 #include "common/hash.hpp"
 #include "common/text.hpp"
+#include "common/write_whole.hpp"
 #include "data/file_bytes.hpp"
-#include "data/photo.hpp"
 #include "data/reader.hpp"
 
 namespace strata::data {
@@ -168,12 +167,9 @@ class FolderReader : public Reader {
                                 escape::one_line(image)),
                     "rename it");
     fs::create_directories(place.parent_path(), ec);
-    const fs::path partial = place.string() + ".partial";
-    std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-    for (const auto& image : found.images) out << image << '\n';
-    out.close();
-    if (out) fs::rename(partial, place, ec);
-    if (!out || ec)
+    std::string lines;
+    for (const auto& image : found.images) lines += image + '\n';
+    if (!write_whole(place, lines))
       return fail(fmt::format("{}: cannot write the list of images", place.string()),
                   fmt::format("name a folder that you may write to with --data-dir, or write {}/train.txt and test.txt",
                               root_.string()));

@@ -10,9 +10,7 @@
 #include "common/places.hpp"
 #include "common/staged_folder.hpp"
 #include "data/cache.hpp"
-#include "data/digits.hpp"
 #include "data/image.hpp"
-#include "data/photo.hpp"
 
 namespace strata::data {
 namespace fs = std::filesystem;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/photo.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "data/file_bytes.hpp"
 #include "data/image.hpp"
+#include "data/reader.hpp"
 #include "data/resize.hpp"
 
 namespace strata::data {

@@ -68,6 +68,12 @@ class Reader {
 // A set by its name in the catalogue, or a folder of images. Error: no such name, with the nearest.
 Result<std::unique_ptr<Reader>> make_reader(const std::string& name, const ReadOptions& options);
 
+// A photograph in a file, JPEG or PNG by its first bytes, as a square of planes: [3, options.size, options.size].
+// Errors: no such file, neither JPEG nor PNG, damaged.
+Result<void> read_photo(const std::filesystem::path& path, const ReadOptions& options, std::span<std::uint8_t> planes);
+// Whether the name ends as that of a photograph: .jpg, .jpeg or .png, in any case.
+bool is_image_name(const std::filesystem::path& path);
+
 // What each format brings (one file each).
 std::unique_ptr<Reader> make_idx_reader(const std::string& set, const ReadOptions& options);
 std::unique_ptr<Reader> make_cifar_reader(const std::string& set, const ReadOptions& options);

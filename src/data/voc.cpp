@@ -12,7 +12,6 @@
 #include "data/catalogue.hpp"
 #include "data/file_bytes.hpp"
 #include "data/formats.hpp"
-#include "data/photo.hpp"
 #include "data/reader.hpp"
 
 namespace strata::data {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "data/digits.hpp"
+#include "data/dataset.hpp"
 #include "data/file_bytes.hpp"
 #include "data/formats.hpp"
 #include "data/image.hpp"
