@@ -12,7 +12,6 @@
 #include "core/bundle_info.hpp"
 #include "level/level.hpp"
 #include "level/own_environment.hpp"
-#include "level/tiny_bundle.hpp"
 #include "plan/install.hpp"
 #include "plan/jobs.hpp"
 

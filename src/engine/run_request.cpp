@@ -9,7 +9,6 @@
 #include "analysis/find_batch.hpp"
 #include "engine/run_case.hpp"
 #include "engine/sweep_runner.hpp"
-#include "engine/train_runner.hpp"
 #include "measure/machine_facts.hpp"
 #include "plan/model_file.hpp"
 #include "probe/machine.hpp"

@@ -29,6 +29,12 @@ RunKind sweep(const SweepRequest& request, const RunContext& context, const std:
 // A training at the levels that train. `plan` outlives it, and gets the images that --scale leaves.
 RunKind training(TrainingPlan& plan, const RunContext& context, const std::optional<OwnShard>& own);
 
+// A training while it runs (train_runner.cpp): data, capture, initial weights, a training of each initialisation. Every
+// finished epoch is in the store. `plan` gets the images that --scale leaves. Error: nothing could be trained, or the
+// store's.
+Result<measure::Outcome> run_training(TrainingPlan& plan, const Prepared& ready, measure::MachineFacts& facts,
+                                      store::Store& store, StoredRun& stored, EventSink& events);
+
 // All that can be wrong is checked, nothing is measured. `store` need not exist.
 Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context,
                              const std::filesystem::path& store, const RunKind& kind, EventSink& events);

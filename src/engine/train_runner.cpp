@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/train_runner.hpp"
-
+// A training while it runs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +10,7 @@
 #include "common/outside.hpp"
 #include "common/temporary.hpp"
 #include "engine/run_case.hpp"
+#include "engine/run_request.hpp"
 #include "engine/training_forecast.hpp"
 #include "probe/machine.hpp"
 #include "report/format.hpp"

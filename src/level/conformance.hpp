@@ -31,6 +31,12 @@ struct Subject {
   std::chrono::milliseconds timeout{60000};  // for one request; load and prepare get ten times as much
 };
 
+// Writes a bundle (docs/bundle.md) small enough to be made without PyTorch into `folder` (made if missing), which the
+// suite gives to any level: second(relu(first(x))), two linear layers; examples/tiny_mlp.py is the same network as a
+// PyTorch module. `model` goes into the case: "/path/tiny_mlp.py:build" or a bare name. Weights and inputs are drawn
+// from a fixed seed; the reference is computed in double precision.
+Result<void> write_tiny_bundle(const std::filesystem::path& folder, const std::string& model);
+
 // Runs every check, tells each as it ends, and returns them all. Stops early only when interrupted.
 std::vector<Check> check_conformance(const Subject& subject, const std::function<void(const Check&)>& tell);
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "level/tiny_bundle.hpp"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "common/safetensors.hpp"
+#include "level/conformance.hpp"
 
 namespace strata::level {
 namespace {
