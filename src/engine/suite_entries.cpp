@@ -22,12 +22,9 @@ using suite::Setting;
 constexpr std::size_t kMostEntries = 10'000;
 
 // What a suite leaves to `strata run`: set-up has to know it beforehand, or it is about the whole suite.
-const std::vector<std::string>& not_for_entries() {
-  static const std::vector<std::string> names{"constraint", "data-dir", "dry-run",   "env",    "folder", "format",
+const std::vector<std::string> kNotForEntries{"constraint", "data-dir", "dry-run",   "env",    "folder", "format",
                                               "nodes",      "on",       "output",    "python", "resume", "sbatch",
                                               "scale",      "shard",    "partition", "store"};
-  return names;
-}
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -46,7 +43,7 @@ std::string key_of(const Member& member) {
 std::vector<std::string> keys_of(const std::vector<Member>& members) {
   std::vector<std::string> keys;
   for (const auto& member : members)
-    if (!contains(not_for_entries(), key_of(member))) keys.push_back(key_of(member));
+    if (!contains(kNotForEntries, key_of(member))) keys.push_back(key_of(member));
   return keys;
 }
 
@@ -60,12 +57,12 @@ std::optional<Request> request_of(const std::string& verb) {
 const Member* member_for(const std::vector<Member>& members, const std::string& key) {
   const auto at =
       std::find_if(members.begin(), members.end(), [&](const auto& member) { return key_of(member) == key; });
-  return at == members.end() || contains(not_for_entries(), key) ? nullptr : &*at;
+  return at == members.end() || contains(kNotForEntries, key) ? nullptr : &*at;
 }
 
 Error unknown_key(const suite::Suite& suite, const Setting& setting, const std::string& verb,
                   const std::vector<std::string>& keys) {
-  if (contains(not_for_entries(), setting.key))
+  if (contains(kNotForEntries, setting.key))
     return suite::at_line(suite.path, setting.line, fmt::format("{} is not an option of entries", setting.key),
                           "leave it out; `strata run --help` shows the options of the whole run");
   const auto near = nearest(setting.key, keys);

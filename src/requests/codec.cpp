@@ -14,22 +14,13 @@ namespace strata::requests {
 using Json = nlohmann::json;
 namespace {
 
-// In the order of Request.
-const std::vector<std::string>& verbs() {
-  static const std::vector<std::string> all{"compare", "sweep", "train", "export", "generate"};
-  return all;
-}
-
-// In the order of Query.
-const std::vector<std::string>& query_verbs() {
-  static const std::vector<std::string> all{"show", "runs", "diff", "data"};
-  return all;
-}
+const std::vector<std::string> kVerbs{"compare", "sweep", "train", "export", "generate"};  // in the order of Request
+const std::vector<std::string> kQueryVerbs{"show", "runs", "diff", "data"};                // in the order of Query
 
 std::vector<std::string> all_verbs() {
-  auto all = verbs();
+  auto all = kVerbs;
   all.emplace_back("run");
-  all.insert(all.end(), query_verbs().begin(), query_verbs().end());
+  all.insert(all.end(), kQueryVerbs.begin(), kQueryVerbs.end());
   return all;
 }
 
@@ -116,14 +107,14 @@ Result<void> check_version(const Json& value) {
 }  // namespace
 
 std::string verb_of(const Request& request) {
-  return verbs()[request.index()];
+  return kVerbs[request.index()];
 }
 
 std::optional<Request> request_for(const std::string& verb) {
   static const std::vector<Request> plain{CompareRequest{}, SweepRequest{}, TrainRequest{}, ExportRequest{},
                                           GenerateRequest{}};
-  const auto at = std::find(verbs().begin(), verbs().end(), verb);
-  return at == verbs().end() ? std::nullopt : std::optional(plain[static_cast<std::size_t>(at - verbs().begin())]);
+  const auto at = std::find(kVerbs.begin(), kVerbs.end(), verb);
+  return at == kVerbs.end() ? std::nullopt : std::optional(plain[static_cast<std::size_t>(at - kVerbs.begin())]);
 }
 
 CompareRequest& common_of(Request& request) {
@@ -164,14 +155,14 @@ bool is_suite(const Json& value) {
 
 bool is_query(const Json& value) {
   const auto verb = outside::text_or(value, "verb");
-  return std::find(query_verbs().begin(), query_verbs().end(), verb) != query_verbs().end();
+  return std::find(kQueryVerbs.begin(), kQueryVerbs.end(), verb) != kQueryVerbs.end();
 }
 
 Result<Query> read_query(const Json& value) {
   static const std::vector<Query> plain{ShowRequest{}, RunsRequest{}, DiffRequest{}, DataRequest{}};
   STRATA_TRY(check_version(value));
-  const auto at = std::find(query_verbs().begin(), query_verbs().end(), outside::text_or(value, "verb"));
-  auto query = plain.at(static_cast<std::size_t>(at - query_verbs().begin()));
+  const auto at = std::find(kQueryVerbs.begin(), kQueryVerbs.end(), outside::text_or(value, "verb"));
+  auto query = plain.at(static_cast<std::size_t>(at - kQueryVerbs.begin()));
   if (auto* data = std::get_if<DataRequest>(&query); data != nullptr && value.contains("action"))
     STRATA_TRY(
         read_members({{"action", value["action"]}}, {members_of(*data).front()}));  // which says what else it has
