@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "cli/console.hpp"
-#include "cli/document.hpp"
 #include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
 #include "report/access.hpp"

@@ -10,6 +10,7 @@
 #include "common/places.hpp"
 #include "common/result.hpp"
 #include "engine/events.hpp"
+#include "report/document.hpp"
 #include "report/table.hpp"
 #include "report/terminal.hpp"
 
@@ -75,5 +76,17 @@ Result<report::Format> format_option(const std::string& name);
 
 // The result in the wanted format on standard output.
 Result<void> print_result(const nlohmann::json& result, const std::string& format);
+
+// A report as a document. In one of --format's formats.
+Result<void> print_document(const document::Document& document, const std::string& format);
+
+// As HTML, and says where: the page that belongs to a run of this store, beside it. All of these share one copy of
+// plotly's script in their folder. That it cannot be written is no error: nobody asked for it.
+void write_stored_page(const document::Document& document, const Installation& place,
+                       const std::filesystem::path& store, const std::string& run_id);
+
+// As HTML that needs nothing beside it, and says where.
+Result<void> write_page(const document::Document& document, const Installation& place,
+                        const std::filesystem::path& path);
 
 }  // namespace strata::cli

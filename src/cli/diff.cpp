@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/document.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "engine/queries.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/document.hpp"
-
+// Reports on standard output, and as pages (console.hpp).
 #include <fmt/format.h>
 
 #include <fstream>

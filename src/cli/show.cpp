@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "cli/console.hpp"
-#include "cli/document.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/write_whole.hpp"
