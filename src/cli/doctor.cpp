@@ -10,7 +10,7 @@
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/places.hpp"
-#include "engine/level_checks.hpp"
+#include "engine/installed.hpp"
 #include "probe/checks.hpp"
 #include "probe/machine.hpp"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata resume RUN`: goes on with a run that was cut off.
-#include "engine/resume.hpp"
-
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "engine/foreseen.hpp"
 #include "engine/run_case.hpp"
 #include "engine/sweep_forecast.hpp"
 #include "measure/passes/pass.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/foreseen.hpp"
-
+// What is known of a case before anything of it is captured (prepare.hpp).
 #include <fmt/format.h>
 
 #include "core/bundle_info.hpp"
+#include "engine/prepare.hpp"
 #include "plan/jobs.hpp"
 
 namespace strata::engine {

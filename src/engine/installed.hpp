@@ -8,6 +8,7 @@
 #include "common/places.hpp"
 #include "level/level.hpp"
 #include "plan/supported.hpp"
+#include "probe/checks.hpp"
 
 namespace strata::engine {
 
@@ -42,5 +43,9 @@ struct KnownEnvironment {
 };
 // strata's own interpreter, the one that is named in its place, and those of levels. Each is asked.
 std::vector<KnownEnvironment> known_environments(const Installation& place);
+
+// What each level lacks on this machine, for `strata doctor`: one check of each level that is found, and of each folder
+// that is none. An interpreter other than strata's own is asked for its packages, which takes seconds.
+probe::Checks level_checks(const Installation& place);
 
 }  // namespace strata::engine

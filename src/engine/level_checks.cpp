@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/level_checks.hpp"
-
+// What each level lacks on this machine (installed.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "engine/installed.hpp"
 #include "level/own_environment.hpp"
 #include "plan/availability.hpp"
 #include "plan/environment.hpp"

@@ -12,7 +12,6 @@
 #include "common/nearest.hpp"
 #include "data/catalogue.hpp"
 #include "data/image_files.hpp"
-#include "engine/foreseen.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/machine_facts.hpp"
 #include "plan/install.hpp"

@@ -2,6 +2,7 @@
 // From a request to what can run: levels, environments, cases, effort, all of it checked before anything is measured.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,20 @@ struct Prepared {
 
 // What `request` needs. `context` outlives it: the setting refers to the run that goes on.
 Result<Prepared> prepare(const CompareRequest& request, const RunContext& context, EventSink& events);
+
+// What is known of a case before anything of it is captured, for plans that are printed: a spec as a bundle that is not
+// captured yet, with its question as far as it is known.
+plan::Bundle foreseen(const core::CaseSpec& spec);
+
+// Bytes that a captured case of this network has on disk; 0: none is captured.
+double captured_bytes(const std::filesystem::path& cache, const std::string& model);
+
+// Levels that run a case, and why others do not.
+struct Participants {
+  std::vector<std::string> names;
+  std::vector<std::string> without;
+};
+Participants participants_of(const Prepared& ready, const plan::Bundle& bundle);
 
 // An interval width that the process effect makes unreachable is refused before an hour is spent on it; `store`: which
 // may know that effect.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/resume.hpp"
-
+// Whether a run can go on, and with what (run_request.hpp).
 #include <fmt/format.h>
 
+#include "engine/run_request.hpp"
 #include "report/access.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"

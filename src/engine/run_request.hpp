@@ -43,4 +43,12 @@ Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& co
 Result<EndedRun> run_prepared(Prepared& ready, const CompareRequest& request, const RunContext& context,
                               store::Store& store, const RunKind& kind, EventSink& events);
 
+// A run that can go on. Errors: there is no such run, it is being measured, it came from another store, it does not say
+// what it was asked.
+Result<store::Run> resumable_run(const std::filesystem::path& store, const std::string& which);
+
+// Set-up has to know the interpreters before this program starts. Error: the run began with others.
+Result<void> check_interpreters(const std::string& run_id, const CompareRequest& began, const std::string& python,
+                                const std::vector<plan::NamedPython>& now);
+
 }  // namespace strata::engine

@@ -11,7 +11,6 @@
 
 #include "common/lookup.hpp"
 #include "core/bundle_info.hpp"
-#include "engine/foreseen.hpp"
 #include "measure/calibrate.hpp"
 #include "plan/training_time.hpp"
 #include "probe/limits.hpp"

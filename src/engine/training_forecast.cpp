@@ -13,7 +13,6 @@
 
 #include "core/bundle_info.hpp"
 #include "data/catalogue.hpp"
-#include "engine/foreseen.hpp"
 #include "measure/peaks.hpp"
 #include "probe/limits.hpp"
 #include "report/access.hpp"
