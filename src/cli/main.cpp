@@ -14,7 +14,6 @@
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/interrupt.hpp"
-#include "requests/former_names.hpp"
 #include "store/store.hpp"
 
 namespace {
@@ -36,17 +35,13 @@ void ask_for_no_telemetry() {
 
 }  // namespace
 
-int main(int argc, char** original) {
+int main(int argc, char** argv) {
   // What a proof converts is tens of megabytes a tensor, again and again: without these each is mapped and cleared
   // anew.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   ask_for_no_telemetry();
-  auto words = strata::requests::with_current_names({original + 1, original + argc});
-  std::vector<char*> current{original[0]};
-  for (auto& word : words) current.push_back(word.data());
-  current.push_back(nullptr);
-  char** argv = current.data();
+  const std::vector<std::string> words(argv + 1, argv + argc);
   strata::cli::open_standard_streams();
   strata::install_interrupt_handler();
   strata::store::say_through(strata::cli::tell);

@@ -27,7 +27,7 @@ void read(const requests::Member& member, const std::string& value) {
 }
 
 CLI::Option* option_of(CLI::App& verb, const requests::Member& member) {
-  const auto name = member.option == "-o" ? "-o,--output" : member.option_or_name();
+  const auto name = member.option_or_name() + (member.also.empty() ? "" : "," + member.also);
   switch (member.takes) {
     case requests::Takes::nothing:
       return verb.add_flag_function(

@@ -8,7 +8,6 @@
 
 #include "common/nearest.hpp"
 #include "requests/codec.hpp"
-#include "requests/former_names.hpp"
 #include "requests/members.hpp"
 
 namespace strata::engine {
@@ -55,8 +54,9 @@ std::optional<Request> request_of(const std::string& verb) {
 }
 
 const Member* member_for(const std::vector<Member>& members, const std::string& key) {
-  const auto at =
-      std::find_if(members.begin(), members.end(), [&](const auto& member) { return key_of(member) == key; });
+  const auto at = std::find_if(members.begin(), members.end(), [&](const auto& member) {
+    return key_of(member) == key || (!key.empty() && member.also == "--" + key);
+  });
   return at == members.end() || contains(kNotForEntries, key) ? nullptr : &*at;
 }
 
@@ -177,9 +177,7 @@ Result<void> check_whole(const suite::Suite& suite, const suite::Entry& entry, R
 
 }  // namespace
 
-Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& written, const ForAllEntries& more) {
-  auto suite = written;
-  requests::use_current_names(suite);
+Result<std::vector<SuiteEntry>> entries_of(const suite::Suite& suite, const ForAllEntries& more) {
   STRATA_TRY(check_defaults(suite));
   std::vector<SuiteEntry> all;
   for (const auto& entry : suite.entries) {

@@ -11,12 +11,6 @@ namespace strata::measure::warnings {
 
 inline constexpr std::string_view kWeakProof = "W004", kOthersAgree = "W012";  // are told on the first screen
 
-inline store::Warning assumed_effect(double sigma) {
-  return {.id = "W001",
-          .what = fmt::format("the variation between processes is assumed ({:.1f}%), not measured on this machine",
-                              sigma * 100),
-          .advice = "run `./strata doctor --calibrate` once"};
-}
 inline std::string another_run(int pid) {
   return "another strata run is measuring" + (pid > 0 ? fmt::format(" (pid {})", pid) : std::string());
 }

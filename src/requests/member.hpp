@@ -23,6 +23,7 @@ enum class Takes { nothing, one, list, repeated };
 // It refers to the member, which outlives it.
 struct Member {
   std::string name, option, help;  // `option`: empty: a place of its own, as the model has
+  std::string also;                // another name of the option, which suites take, too
   std::string type;                // of a value, as help shows it
   Takes takes = Takes::one;
   bool required = false;

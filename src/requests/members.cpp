@@ -18,6 +18,11 @@ constexpr const char* kOptimisers =
     "as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 or adamw:...; each also "
     "takes weight_decay=0.01, schedule=step/STEPS/FACTOR, schedule=cosine/STEPS (default: the model's own, else sgd)";
 
+Member also(Member member, const char* option) {
+  member.also = option;
+  return member;
+}
+
 Member required(Member member) {
   member.required = true;
   return member;
@@ -87,6 +92,10 @@ Member weight_sets_of(plan::Options& o, const char* help) {
   return described(whole(o.weight_sets, 2, plan::most_weight_sets), "weight_sets", "--weight-sets", help);
 }
 
+Member optimiser_of(plan::Options& o, const std::string& help) {
+  return also(described(text(o.optimiser), "optimiser", "--optimiser", help, "OPTIMISER"), "--optimizer");
+}
+
 // The network and what goes in.
 Members network(plan::Options& o) {
   Members all{
@@ -131,8 +140,7 @@ Members question(plan::Options& o) {
       device_of(o, "levels run"),
       described(text(o.mode, Takes::list), "mode", "--mode",
                 "infer, train (an iteration is one optimiser step), or infer,train for both", "{infer,train}[,...]"),
-      described(text(o.optimiser), "optimiser", "--optimiser", fmt::format("of training, {}", kOptimisers),
-                "OPTIMISER"),
+      optimiser_of(o, fmt::format("of training, {}", kOptimisers)),
       described(choice(o.loss, {"cross_entropy", "nll"}), "loss", "--loss",
                 "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own, else "
                 "cross_entropy)"),
@@ -207,7 +215,7 @@ Members training(TrainRequest& r) {
               "height and width that images are brought to, as 32 or 224x160 (default: the data set's where the "
               "network takes them, else the network's own)",
               false),
-      described(text(o.optimiser), "optimiser", "--optimiser", kOptimisers, "OPTIMISER"),
+      optimiser_of(o, kOptimisers),
       described(choice(o.loss, {"cross_entropy", "nll"}), "loss", "--loss",
                 "cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own)"),
       described(text(r.init), "init", "--init",
@@ -258,8 +266,12 @@ Members judged(TrainRequest& r) {
       name_of(o.name)};
 }
 
-Member output_of(std::string& output) {
-  return required(described(text(output), "output", "-o", "the folder to make; all of it appears, or nothing", "PATH"));
+Member output_of(std::string& output, const char* help, const char* type) {
+  return also(described(text(output), "output", "-o", help, type), "--output");
+}
+
+Member folder_of(std::string& output) {
+  return required(output_of(output, "the folder to make; all of it appears, or nothing", "PATH"));
 }
 
 Member model_as_in_compare(plan::Options& o) {
@@ -360,7 +372,7 @@ Members members_of(ExportRequest& request) {
   Members all{model_as_in_compare(o),
               required(described(text(request.level), "level", "--level",
                                  "the level to export: aoti, torchscript, onnxruntime, openvino", "LEVEL")),
-              output_of(request.output),
+              folder_of(request.output),
               described(flag(request.force), "force", "--force",
                         "replace a folder that an earlier export made, with all that is in it"),
               member_of_single_batch(o.batches)};
@@ -377,7 +389,7 @@ Members members_of(GenerateRequest& request) {
   auto& o = request.options;
   Members all{
       model_as_in_compare(o),
-      output_of(request.output),
+      folder_of(request.output),
       described(choice(request.target, generate::targets()), "target", "--target",
                 "the library that the program calls; cuda: cuDNN and cuBLAS; libtorch: one call of ATen for each "
                 "operation"),
@@ -460,7 +472,7 @@ Members members_of(DataRequest& r) {
   if (action == "show")
     add(all, {described(choice(r.split, {"train", "test"}), "split", "--split", "whose images"),
               described(whole(r.count, 1, kMostShown), "count", "--count", "images"),
-              described(text(r.output), "output", "-o", "the page (default: NAME.html)", "FILE")});
+              output_of(r.output, "the page (default: NAME.html)", "FILE")});
   return all;
 }
 

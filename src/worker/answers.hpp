@@ -10,9 +10,9 @@
 namespace strata::worker {
 
 constexpr int protocol_api = 2;
-// What to tell the author of a level of an earlier version.
+// What to tell the author of a level of another version.
 constexpr const char* how_to_upgrade =
-    "docs/protocol.md, section \"From version 1\", says what to change; a level on the SDK in C++ is built again, too";
+    "docs/protocol.md says what it is to do; a level on the SDK in C++ is built again, too";
 constexpr std::int64_t longest_ns = std::numeric_limits<std::int64_t>::max();  // sums of such are made as double
 
 struct Hello {

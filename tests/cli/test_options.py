@@ -219,23 +219,14 @@ def test_help_says_what_a_preset_is_and_what_is_taken_by_default(strata):
     assert "level@variant" in text and "not with --dynamic" in text and "not with --deep" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--maths", "bf61"], ["--precision bf61", "did you mean 'bf16'?"]),
-        (["--maths=bf16,bf16"], ["--precision", "bf16 is given twice"]),
-        (["--precision", "200%"], ["--ci-width 200%", "allowed: between 0% and 100%"]),
-        (["--precision=2"], ["--ci-width 2: allowed: between 0% and 100%"]),
-        (["--maths", "bf16", "--precision", "bf16"], ["--precision is given 2 times"]),
-    ],
-)
-def test_options_are_still_taken_under_their_former_names(strata, arguments, words):
+def test_the_optimiser_has_its_other_spelling(strata):
     strata.level("one")
-    done = strata.run("compare", MODEL, "--levels", "one", *arguments, "--store", str(strata.store))
-    assert (
-        done.returncode == 2 and not done.stdout and all(word in done.stderr for word in words)
-    ), done.stderr
-    assert " --maths " not in strata.run("compare", "--help").stdout
+    for option in ("--optimiser", "--optimizer"):
+        done = strata.run("compare", MODEL, "--levels", "one", "--mode", "train", option, "sgf")
+        assert done.returncode == 2 and "--optimiser sgf" in done.stderr, done.stderr
+    twice = ["--optimiser", "sgd", "--optimizer", "adam"]
+    done = strata.run("compare", MODEL, "--levels", "one", "--mode", "train", *twice)
+    assert done.returncode == 2 and "--optimiser is given 2 times" in done.stderr, done.stderr
 
 
 def test_help_all_has_the_options_of_every_verb(strata):

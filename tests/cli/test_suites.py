@@ -299,17 +299,11 @@ def test_batches_and_sizes_from_lists_are_axes_of_one_entry(strata, verb):
     assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["4 cases"], done.stderr
 
 
-def test_keys_of_a_suite_are_still_taken_under_their_former_names(strata):
+def test_a_suite_takes_an_option_under_its_other_spelling(strata):
     strata.level("one", rank=1)
-    text = QUICK + """[[entry]]\nmaths = ["fp32", "bf16"]\nprecision = "5%"\n"""
-    done = strata.run(
-        "run", write(strata, text), "--dry-run", "--format", "json", "--store", str(strata.store)
-    )
-    assert [one["amount"] for one in json.loads(done.stdout)["entries"]] == ["2 cases"], done.stderr
-    done = strata.run(
-        "run", write(strata, text.replace("5%", "500%")), "--store", str(strata.store)
-    )
-    assert done.returncode == 2 and "--ci-width 500%: allowed: between" in done.stderr, done.stderr
+    text = QUICK + """[[entry]]\nmode = "train"\noptimizer = ["sgd", "sgf"]\n"""
+    done = strata.run("run", write(strata, text), "--store", str(strata.store))
+    assert done.returncode == 2 and "--optimiser sgf" in done.stderr, done.stderr
 
 
 def test_a_sweep_is_planned_to_end_after_its_budget(strata):

@@ -15,7 +15,7 @@ TEST(Answers, refuse_another_version_before_they_look_at_other_fields) {
   ASSERT_FALSE(hello_of_another);
   EXPECT_EQ(hello_of_another.error().state, State::unavailable);
   EXPECT_THAT(hello_of_another.error().what, HasSubstr("version 1; this strata speaks 2"));
-  EXPECT_THAT(hello_of_another.error().hint, HasSubstr("From version 1"));
+  EXPECT_THAT(hello_of_another.error().hint, HasSubstr("docs/protocol.md"));
 }
 
 TEST(Answers, refuse_a_debug_build_unless_it_is_allowed) {

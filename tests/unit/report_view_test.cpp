@@ -215,11 +215,11 @@ TEST(report_view, a_warning_is_shown_on_the_case_that_it_is_about) {
   run.cases.push_back(run.cases[0]);
   run.cases[0].key = "2", run.cases[0].id = "m/infer/cpu/t2";
   run.cases[1].key = "24", run.cases[1].id = "m/infer/cpu/t24";
-  run.warnings = {{"W007", "m/infer/cpu/t2: parts", "more", "2"}, {"W001", "assumed", "calibrate", ""}};
+  run.warnings = {{"W007", "m/infer/cpu/t2: parts", "more", "2"}, {"W002", "busy", "wait", ""}};
   const auto shown = view(run);
-  EXPECT_THAT(first_screen(shown, shown["cases"][0], {}).trust, HasSubstr("W007, W001"));
+  EXPECT_THAT(first_screen(shown, shown["cases"][0], {}).trust, HasSubstr("W007, W002"));
   const auto other = first_screen(shown, shown["cases"][1], {}).trust;
-  EXPECT_THAT(other, HasSubstr("W001"));
+  EXPECT_THAT(other, HasSubstr("W002"));
   EXPECT_THAT(other, Not(HasSubstr("W007")));
 }
 

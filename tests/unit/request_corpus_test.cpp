@@ -14,7 +14,6 @@
 #include "common/text.hpp"
 #include "engine/suite_entries.hpp"
 #include "requests/codec.hpp"
-#include "requests/former_names.hpp"
 #include "requests/members.hpp"
 
 namespace strata::requests {
@@ -73,7 +72,6 @@ Result<Request> read_words(std::vector<std::string> words) {
     cli::add_cluster_options(*verb, run.cluster, "points");
   }
   try {
-    words = with_current_names(words);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     return fail(error.what());
