@@ -109,10 +109,8 @@ Result<bool> Store::copy_run(const Store& from, const std::string& run_id) {
     const bool is_theirs = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
     return (is_theirs ? from.connection_ : connection_).broken(doing);
   }
-  Statement mark(handle(), "UPDATE runs SET imported=1 WHERE run_id=?");
-  mark.bind(run_id).step();
-  if (!mark.ok() || !write_fingerprints(handle(), run_id, theirs.machine, theirs.environments) ||
-      !write_hashes(handle(), run_id))
+  if (!execute(handle(), "UPDATE runs SET imported=1 WHERE run_id=?", run_id) ||
+      !write_fingerprints(handle(), run_id, theirs.machine, theirs.environments) || !write_hashes(handle(), run_id))
     return connection_.broken(doing);
   if (content_hash(handle(), run_id) != content)
     return fail(
@@ -134,15 +132,11 @@ Result<void> Store::delete_run(const std::string& run_id) {
   if (!all.is_open()) return connection_.broken(doing);
   for (auto part = kRunParts.rbegin(); part != kRunParts.rend(); ++part) {
     if (part->kind == Part::shared) continue;
-    Statement drop(handle(), fmt::format("DELETE FROM {} WHERE {}", part->table, part->where).c_str());
-    drop.bind(run_id).step();
-    if (!drop.ok()) return connection_.broken(doing);
+    if (!execute(handle(), fmt::format("DELETE FROM {} WHERE {}", part->table, part->where).c_str(), run_id))
+      return connection_.broken(doing);
   }
-  for (const char* sql : kUnused) {
-    Statement drop(handle(), sql);
-    drop.step();
-    if (!drop.ok()) return connection_.broken(doing);
-  }
+  for (const char* sql : kUnused)
+    if (!execute(handle(), sql)) return connection_.broken(doing);
   if (!all.commit()) return connection_.broken(doing);
   return {};
 }

@@ -53,25 +53,22 @@ Environment environment_of(const Json& description) {
 
 bool write_fingerprints(sqlite3* handle, const std::string& run_id, const Json& machine, const Json& environments) {
   const auto own = machine_of(machine);
-  Statement put(handle,
-                "INSERT OR IGNORE INTO machines(hash,cpu,cores,processors,memory_gib,gpu,gpus) VALUES(?,?,?,?,?,?,?)");
-  put.bind(own.hash()).bind(own.cpu).bind(own.cores).bind(own.processors).bind(own.memory_gib).bind(own.gpu);
-  put.bind(own.gpus).step();
-  Statement link(handle, "UPDATE runs SET machine_hash=? WHERE run_id=?");
-  link.bind(own.hash()).bind(run_id).step();
-  if (!put.ok() || !link.ok()) return false;
+  if (!execute(handle,
+               "INSERT OR IGNORE INTO machines(hash,cpu,cores,processors,memory_gib,gpu,gpus) VALUES(?,?,?,?,?,?,?)",
+               own.hash(), own.cpu, own.cores, own.processors, own.memory_gib, own.gpu, own.gpus) ||
+      !execute(handle, "UPDATE runs SET machine_hash=? WHERE run_id=?", own.hash(), run_id))
+    return false;
   for (const auto& description : environments) {
     const auto environment = environment_of(description);
-    Statement add(handle, "INSERT OR IGNORE INTO environments(hash,python,torch,packages) VALUES(?,?,?,?)");
-    add.bind(environment.hash()).bind(environment.python).bind(environment.torch).bind(environment.packages).step();
-    if (!add.ok()) return false;
+    if (!execute(handle, "INSERT OR IGNORE INTO environments(hash,python,torch,packages) VALUES(?,?,?,?)",
+                 environment.hash(), environment.python, environment.torch, environment.packages))
+      return false;
     std::vector<std::string> names{outside::text_or(description, "name")};
     if (environments.size() == 1 && !names.front().empty()) names.emplace_back();
-    for (const auto& name : names) {
-      Statement use(handle, "INSERT OR IGNORE INTO run_environments(run_id,name,hash) VALUES(?,?,?)");
-      use.bind(run_id).bind(name).bind(environment.hash()).step();
-      if (!use.ok()) return false;
-    }
+    for (const auto& name : names)
+      if (!execute(handle, "INSERT OR IGNORE INTO run_environments(run_id,name,hash) VALUES(?,?,?)", run_id, name,
+                   environment.hash()))
+        return false;
   }
   return true;
 }

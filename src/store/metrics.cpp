@@ -24,11 +24,10 @@ std::optional<core::Metric> metric_named(const std::string& name) {
 
 bool write_metric(sqlite3* handle, const Metric& metric) {
   const auto& about = core::about(metric.which);
-  Statement put(handle,
-                "INSERT INTO metrics(row_id,pass,name,setting,unit,value,low,high,method) VALUES(?,?,?,?,?,?,?,?,?)");
-  put.bind(metric.row_id).bind(std::string(about.pass)).bind(std::string(about.name)).bind(metric.setting);
-  put.bind(std::string(about.unit)).bind(metric.value).bind(metric.low).bind(metric.high).bind(metric.method).step();
-  return put.ok();
+  return execute(handle,
+                 "INSERT INTO metrics(row_id,pass,name,setting,unit,value,low,high,method) VALUES(?,?,?,?,?,?,?,?,?)",
+                 metric.row_id, std::string(about.pass), std::string(about.name), metric.setting,
+                 std::string(about.unit), metric.value, metric.low, metric.high, metric.method);
 }
 
 }  // namespace
@@ -37,16 +36,17 @@ Result<void> Store::set_metrics(const std::string& run_id, const std::string& ca
                                 const std::vector<Metric>& metrics) {
   constexpr const char* doing = "cannot write the metrics of a case";
   Transaction all(handle());
-  if (!all.is_open()) return connection_.broken(doing);
-  Statement drop(handle(),
-                 "DELETE FROM metrics WHERE row_id IN (SELECT row_id FROM level_rows WHERE run_id=? AND hash=?)");
-  drop.bind(run_id).bind(case_key).step();
-  if (!drop.ok()) return connection_.broken(doing);
+  if (!all.is_open() ||
+      !execute(handle(),
+               "DELETE FROM metrics WHERE row_id IN (SELECT row_id FROM level_rows WHERE run_id=? AND hash=?)", run_id,
+               case_key))
+    return connection_.broken(doing);
   for (const auto& metric : metrics)
     if (!write_metric(handle(), metric)) return connection_.broken(doing);
-  Statement note(handle(), "UPDATE run_cases SET metrics_version=? WHERE run_id=? AND hash=?");
-  note.bind(core::kMetricsVersion).bind(run_id).bind(case_key).step();
-  if (!note.ok() || !all.commit()) return connection_.broken(doing);
+  if (!execute(handle(), "UPDATE run_cases SET metrics_version=? WHERE run_id=? AND hash=?", core::kMetricsVersion,
+               run_id, case_key) ||
+      !all.commit())
+    return connection_.broken(doing);
   return {};
 }
 
@@ -97,18 +97,11 @@ Result<void> Store::add_series(std::int64_t row_id, const std::vector<Series>& a
       return fail(fmt::format("series {}: {} positions and {} values", element.name, element.positions.size(),
                               element.values.size()));
     for (std::size_t i = 0; i < element.positions.size(); ++i) {
-      Statement put(handle(),
-                    "INSERT OR REPLACE INTO series(row_id,name,unit,axis,repeat,position,value) VALUES(?,?,?,?,?,?,?)");
       const auto value = std::isfinite(element.values[i]) ? std::optional(element.values[i]) : std::nullopt;
-      put.bind(row_id)
-          .bind(element.name)
-          .bind(element.unit)
-          .bind(element.axis)
-          .bind(element.repeat)
-          .bind(element.positions[i])
-          .bind(value);
-      put.step();
-      if (!put.ok()) return connection_.broken(doing);
+      if (!execute(handle(),
+                   "INSERT OR REPLACE INTO series(row_id,name,unit,axis,repeat,position,value) VALUES(?,?,?,?,?,?,?)",
+                   row_id, element.name, element.unit, element.axis, element.repeat, element.positions[i], value))
+        return connection_.broken(doing);
     }
   }
   if (!together.commit()) return connection_.broken(doing);

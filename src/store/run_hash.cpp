@@ -67,10 +67,7 @@ class RunHash {
 };
 
 bool put_hash(sqlite3* handle, const char* sql, const std::string& run_id, const std::optional<std::string>& hash) {
-  if (!hash) return false;
-  Statement put(handle, sql);
-  put.bind(*hash).bind(run_id).step();
-  return put.ok();
+  return hash && execute(handle, sql, *hash, run_id);
 }
 
 }  // namespace

@@ -37,13 +37,9 @@ Samples take_samples(Json& info) {
 }
 
 bool write_samples(sqlite3* handle, std::int64_t row_id, const Samples& samples) {
-  Statement drop(handle, "DELETE FROM samples WHERE row_id=?");
-  drop.bind(row_id).step();
-  if (!drop.ok()) return false;
+  if (!execute(handle, "DELETE FROM samples WHERE row_id=?", row_id)) return false;
   return std::all_of(samples.begin(), samples.end(), [&](const auto& sample) {
-    Statement put(handle, "INSERT INTO samples(row_id,place,ns) VALUES(?,?,?)");
-    put.bind(row_id).bind(sample.first).bind(sample.second).step();
-    return put.ok();
+    return execute(handle, "INSERT INTO samples(row_id,place,ns) VALUES(?,?,?)", row_id, sample.first, sample.second);
   });
 }
 

@@ -25,6 +25,13 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
+  // Several, in order.
+  template <class First, class Second, class... More>
+  Statement& bind(const First& first, const Second& second, const More&... more) {
+    bind(first).bind(second);
+    (bind(more), ...);
+    return *this;
+  }
   Statement& bind(const std::string& text) {
     return note(ready_
                     ? sqlite3_bind_text64(statement_, ++bound_, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8)
@@ -87,5 +94,14 @@ class Statement {
   std::int64_t bytes_ = 0;
   std::string fault_;
 };
+
+// One that has no row for an answer, with these values. False: SQLite refused.
+template <class... Values>
+bool execute(sqlite3* handle, const char* sql, const Values&... values) {
+  Statement statement(handle, sql);
+  (statement.bind(values), ...);
+  statement.step();
+  return statement.ok();
+}
 
 }  // namespace strata::store

@@ -33,12 +33,19 @@ std::string axis(const core::Case& question, std::string_view axis_name) {
 // selected by has columns.
 void bind_result(Statement& put, const Row& row, const Json& info) {
   const auto flag = [&](const char* name) { return static_cast<int>(outside::flag_or(row.info, name, false)); };
-  put.bind(row.state).bind(row.reason).bind(row.hint).bind(row.log_tail).bind(row.repeat);
-  put.bind(info).bind(row.settings).bind(row.memory).bind(row.start_up).bind(row.proof);
-  put.bind(row.disk_bytes).bind(row.artefact_bytes).bind(static_cast<int>(row.judged));
-  put.bind(outside::integer_or(row.info, "rank")).bind(outside::text_or(row.info, "language"));
-  put.bind(flag("peer")).bind(flag("harness")).bind(flag("tuned"));
-  put.bind(outside::text_or(row.proof, "verdict")).bind(outside::text_or(row.proof, "first_difference"));
+  put.bind(row.state, row.reason, row.hint, row.log_tail, row.repeat);
+  put.bind(info, row.settings, row.memory, row.start_up, row.proof);
+  put.bind(row.disk_bytes, row.artefact_bytes, static_cast<int>(row.judged));
+  put.bind(outside::integer_or(row.info, "rank"), outside::text_or(row.info, "language"));
+  put.bind(flag("peer"), flag("harness"), flag("tuned"));
+  put.bind(outside::text_or(row.proof, "verdict"), outside::text_or(row.proof, "first_difference"));
+}
+
+// One statement that has no row for an answer.
+template <class... Values>
+Result<void> write(const Connection& store, const char* doing, const char* sql, const Values&... values) {
+  if (!execute(store.handle(), sql, values...)) return store.broken(doing);
+  return {};
 }
 
 constexpr double kMostPeak = 1e9;  // GFLOP/s, GB/s: beyond any machine
@@ -102,60 +109,45 @@ Result<std::optional<Store>> Store::look_at(const fs::path& path) {
 
 Result<void> Store::begin_run(const Run& run) {
   Transaction all(handle());
-  if (!all.is_open()) return connection_.broken("cannot write the run");
-  Statement put(handle(),
-                "INSERT INTO runs(run_id,name,started,finished,interrupted,command,version,seed,settings,machine,"
-                "environments,process) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run.run_id)
-      .bind(run.name)
-      .bind(run.started)
-      .bind(run.finished)
-      .bind(static_cast<int>(run.interrupted))
-      .bind(run.command)
-      .bind(run.version);
-  put.bind(run.seed).bind(run.settings).bind(run.machine).bind(run.environments).bind(run.process);
-  put.step();
-  if (!put.ok() || !write_fingerprints(handle(), run.run_id, run.machine, run.environments) || !all.commit())
+  if (!all.is_open() ||
+      !execute(handle(),
+               "INSERT INTO runs(run_id,name,started,finished,interrupted,command,version,seed,settings,machine,"
+               "environments,process) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+               run.run_id, run.name, run.started, run.finished, static_cast<int>(run.interrupted), run.command,
+               run.version, run.seed, run.settings, run.machine, run.environments, run.process) ||
+      !write_fingerprints(handle(), run.run_id, run.machine, run.environments) || !all.commit())
     return connection_.broken("cannot write the run");
   return {};
 }
 
 Result<void> Store::finish_run(const Run& run) {
-  constexpr const char* doing = "cannot write the end of the run";
   Transaction all(handle());
-  if (!all.is_open()) return connection_.broken(doing);
-  Statement put(handle(), "UPDATE runs SET finished=?, interrupted=?, settings=? WHERE run_id=?");
-  put.bind(run.finished).bind(static_cast<int>(run.interrupted)).bind(run.settings).bind(run.run_id);
-  put.step();
-  if (!put.ok() || !write_hashes(handle(), run.run_id) || !all.commit()) return connection_.broken(doing);
+  if (!all.is_open() ||
+      !execute(handle(), "UPDATE runs SET finished=?, interrupted=?, settings=? WHERE run_id=?", run.finished,
+               static_cast<int>(run.interrupted), run.settings, run.run_id) ||
+      !write_hashes(handle(), run.run_id) || !all.commit())
+    return connection_.broken("cannot write the end of the run");
   return {};
 }
 
 Result<void> Store::continue_run(Run& run) {
   if (run.finished.empty() || run.interrupted) run.settings["resumed"] = lookup::whole(run.settings, "resumed", 0) + 1;
-  Statement put(handle(),
-                "UPDATE runs SET finished='', interrupted=0, process=?, settings=?, list_hash='', content_hash='' "
-                "WHERE run_id=?");
-  put.bind(run.process).bind(run.settings).bind(run.run_id).step();
-  if (!put.ok()) return connection_.broken("cannot go on with the run");
-  Statement drop(handle(), "DELETE FROM warnings WHERE run_id=? AND case_key=''");
-  drop.bind(run.run_id).step();
-  if (!drop.ok()) return connection_.broken("cannot go on with the run");
-  return {};
+  constexpr const char* doing = "cannot go on with the run";
+  STRATA_TRY(write(connection_, doing,
+                   "UPDATE runs SET finished='', interrupted=0, process=?, settings=?, list_hash='', content_hash='' "
+                   "WHERE run_id=?",
+                   run.process, run.settings, run.run_id));
+  return write(connection_, doing, "DELETE FROM warnings WHERE run_id=? AND case_key=''", run.run_id);
 }
 
 Result<void> Store::add_restart(const std::string& run_id, const std::string& case_key, int number, const Json& load) {
-  Statement put(handle(), "INSERT OR REPLACE INTO restarts VALUES(?,?,?,?)");
-  put.bind(run_id).bind(case_key).bind(number).bind(load).step();
-  if (!put.ok()) return connection_.broken("cannot write a restart");
-  return {};
+  return write(connection_, "cannot write a restart", "INSERT OR REPLACE INTO restarts VALUES(?,?,?,?)", run_id,
+               case_key, number, load);
 }
 
 Result<void> Store::drop_warnings(const std::string& run_id, const std::string& case_key) {
-  Statement drop(handle(), "DELETE FROM warnings WHERE run_id=? AND case_key=?");
-  drop.bind(run_id).bind(case_key).step();
-  if (!drop.ok()) return connection_.broken("cannot go on with a case");
-  return {};
+  return write(connection_, "cannot go on with a case", "DELETE FROM warnings WHERE run_id=? AND case_key=?", run_id,
+               case_key);
 }
 
 Result<void> Store::cut_case(const std::string& run_id, const std::string& case_key, int restarts) {
@@ -179,20 +171,15 @@ Result<void> Store::cut_case(const std::string& run_id, const std::string& case_
 }
 
 Result<void> Store::finish_case(const std::string& run_id, const std::string& case_key) {
-  Statement put(handle(), "UPDATE run_cases SET finished=1 WHERE run_id=? AND hash=?");
-  put.bind(run_id).bind(case_key).step();
-  if (!put.ok()) return connection_.broken("cannot write the end of a case");
-  return {};
+  return write(connection_, "cannot write the end of a case",
+               "UPDATE run_cases SET finished=1 WHERE run_id=? AND hash=?", run_id, case_key);
 }
 
 Result<void> Store::drop_empty_run(const std::string& run_id) {
   for (const char* sql :
        {"DELETE FROM warnings WHERE run_id=?1 AND NOT EXISTS(SELECT 1 FROM run_cases WHERE run_id=?1)",
-        "DELETE FROM runs WHERE run_id=?1 AND NOT EXISTS(SELECT 1 FROM run_cases WHERE run_id=?1)"}) {
-    Statement drop(handle(), sql);
-    drop.bind(run_id).step();
-    if (!drop.ok()) return connection_.broken("cannot remove a run without a case");
-  }
+        "DELETE FROM runs WHERE run_id=?1 AND NOT EXISTS(SELECT 1 FROM run_cases WHERE run_id=?1)"})
+    STRATA_TRY(write(connection_, "cannot remove a run without a case", sql, run_id));
   return {};
 }
 
@@ -200,68 +187,42 @@ Result<void> Store::set_verdicts(const std::string& run_id, const std::map<std::
   constexpr const char* doing = "cannot write the verdicts of cases";
   Transaction all(handle());
   if (!all.is_open()) return connection_.broken(doing);
-  for (const auto& [case_key, verdict] : verdicts) {
-    Statement put(handle(), "UPDATE run_cases SET verdict=? WHERE run_id=? AND hash=?");
-    put.bind(verdict).bind(run_id).bind(case_key).step();
-    if (!put.ok()) return connection_.broken(doing);
-  }
+  for (const auto& [case_key, verdict] : verdicts)
+    STRATA_TRY(write(connection_, doing, "UPDATE run_cases SET verdict=? WHERE run_id=? AND hash=?", verdict, run_id,
+                     case_key));
   if (!write_list_hash(handle(), run_id) || !all.commit()) return connection_.broken(doing);
   return {};
 }
 
 Result<void> Store::add_warning(const std::string& run_id, const Warning& warning) {
-  Statement put(handle(), "INSERT INTO warnings(run_id,id,what,advice,case_key,row_id) VALUES(?,?,?,?,?,?)");
-  put.bind(run_id).bind(warning.id).bind(warning.what).bind(warning.advice).bind(warning.case_key);
-  put.bind(warning.row_id);
-  put.step();
-  if (!put.ok()) return connection_.broken("cannot write a warning");
-  return {};
+  return write(connection_, "cannot write a warning",
+               "INSERT INTO warnings(run_id,id,what,advice,case_key,row_id) VALUES(?,?,?,?,?,?)", run_id, warning.id,
+               warning.what, warning.advice, warning.case_key, warning.row_id);
 }
 
 bool write_case(sqlite3* handle, const Case& run_case) {
   const auto& question = run_case.question;
   const auto size = question.image_size();
-  Statement put(handle,
-                "INSERT OR IGNORE INTO cases(hash,id,model,mode,batch,height,width,inputs,precision,device,threads,"
-                "optimiser,loss,data,weights,seed,canonical) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run_case.key)
-      .bind(run_case.id)
-      .bind(question.model)
-      .bind(std::string(name_of(question.mode)))
-      .bind(question.batch);
-  put.bind(size ? std::optional(size->first) : std::nullopt).bind(size ? std::optional(size->second) : std::nullopt);
-  put.bind(axis(question, "input"))
-      .bind(std::string(name_of(question.precision)))
-      .bind(std::string(name_of(question.device)))
-      .bind(question.threads);
-  put.bind(axis(question, "optimiser"))
-      .bind(axis(question, "loss"))
-      .bind(question.data)
-      .bind(question.weights)
-      .bind(question.seed);
-  put.bind(to_json(question));
-  put.step();
-  return put.ok();
+  return execute(handle,
+                 "INSERT OR IGNORE INTO cases(hash,id,model,mode,batch,height,width,inputs,precision,device,threads,"
+                 "optimiser,loss,data,weights,seed,canonical) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                 run_case.key, run_case.id, question.model, std::string(name_of(question.mode)), question.batch,
+                 size ? std::optional(size->first) : std::nullopt, size ? std::optional(size->second) : std::nullopt,
+                 axis(question, "input"), std::string(name_of(question.precision)),
+                 std::string(name_of(question.device)), question.threads, axis(question, "optimiser"),
+                 axis(question, "loss"), question.data, question.weights, question.seed, to_json(question));
 }
 
 Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
   if (!write_case(handle(), run_case)) return connection_.broken("cannot write a case");
   // A case that comes back keeps its place among the run's.
-  Statement link(handle(),
-                 "INSERT INTO run_cases(run_id,hash,bundle,limits,trust,reference_level,network,position) "
-                 "VALUES(?1,?2,?3,?4,?5,?6,?7,(SELECT count(*) FROM run_cases WHERE run_id=?1)) "
-                 "ON CONFLICT(run_id,hash) DO UPDATE SET bundle=excluded.bundle,limits=excluded.limits,"
-                 "trust=excluded.trust,reference_level=excluded.reference_level,network=excluded.network,verdict=''");
-  link.bind(run_id)
-      .bind(run_case.key)
-      .bind(run_case.bundle)
-      .bind(run_case.limits)
-      .bind(run_case.trust)
-      .bind(run_case.reference_level);
-  link.bind(run_case.network);
-  link.step();
-  if (!link.ok()) return connection_.broken("cannot write a case of the run");
-  return {};
+  return write(connection_, "cannot write a case of the run",
+               "INSERT INTO run_cases(run_id,hash,bundle,limits,trust,reference_level,network,position) "
+               "VALUES(?1,?2,?3,?4,?5,?6,?7,(SELECT count(*) FROM run_cases WHERE run_id=?1)) "
+               "ON CONFLICT(run_id,hash) DO UPDATE SET bundle=excluded.bundle,limits=excluded.limits,"
+               "trust=excluded.trust,reference_level=excluded.reference_level,network=excluded.network,verdict=''",
+               run_id, run_case.key, run_case.bundle, run_case.limits, run_case.trust, run_case.reference_level,
+               run_case.network);
 }
 
 Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_key, const Row& row) {
@@ -271,7 +232,7 @@ Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string
                 "INSERT INTO level_rows(run_id,hash,level,variant,environment,state,reason,hint,log_tail,repeat,info,"
                 "settings,memory,start_up,proof,disk_bytes,artefact_bytes,judged,rank,language,peer,harness,tuned,"
                 "verdict,first_difference) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(run_id).bind(case_key).bind(row.level).bind(row.variant).bind(row.environment);
+  put.bind(run_id, case_key, row.level, row.variant, row.environment);
   auto info = row.info;
   const auto samples = take_samples(info);
   bind_result(put, row, info);
@@ -299,26 +260,15 @@ Result<void> Store::update_row(const Row& row) {
 }
 
 Result<void> Store::add_block(std::int64_t row_id, const Block& block) {
-  Statement put(handle(), "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
-  put.bind(row_id)
-      .bind(block.restart)
-      .bind(block.round)
-      .bind(block.position)
-      .bind(block.instance)
-      .bind(block.start_ns)
-      .bind(block.wall_ns);
-  put.bind(block.latency_ns).bind(block.cpu_ns).bind(block.runq_ns).bind(block.check).bind(block.taken);
-  put.step();
-  if (!put.ok()) return connection_.broken("cannot write a block");
-  return {};
+  return write(connection_, "cannot write a block", "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", row_id,
+               block.restart, block.round, block.position, block.instance, block.start_ns, block.wall_ns,
+               block.latency_ns, block.cpu_ns, block.runq_ns, block.check, block.taken);
 }
 
 Result<void> Store::set_taken(std::int64_t row_id, int restart, int first, int last, double taken) {
-  Statement put(handle(), "UPDATE blocks SET taken=? WHERE row_id=? AND restart=? AND round BETWEEN ? AND ?");
-  put.bind(taken).bind(row_id).bind(restart).bind(first).bind(last);
-  put.step();
-  if (!put.ok()) return connection_.broken("cannot write what others used");
-  return {};
+  return write(connection_, "cannot write what others used",
+               "UPDATE blocks SET taken=? WHERE row_id=? AND restart=? AND round BETWEEN ? AND ?", taken, row_id,
+               restart, first, last);
 }
 
 Result<Peak> Store::save_peak(const Peak& peak) {
@@ -326,8 +276,8 @@ Result<Peak> Store::save_peak(const Peak& peak) {
                 "INSERT INTO peaks VALUES(?,?,?,?,?,?) ON CONFLICT(machine,threads,instruction_set) DO UPDATE SET "
                 "gflops=max(gflops,excluded.gflops),gbytes_per_s=max(gbytes_per_s,excluded.gbytes_per_s),"
                 "quiet=max(quiet,excluded.quiet) RETURNING gflops,gbytes_per_s,quiet");
-  put.bind(peak.machine).bind(peak.threads).bind(peak.instruction_set).bind(peak.gflops).bind(peak.gbytes_per_s);
-  put.bind(static_cast<int>(peak.quiet));
+  put.bind(peak.machine, peak.threads, peak.instruction_set, peak.gflops, peak.gbytes_per_s,
+           static_cast<int>(peak.quiet));
   if (!put.step()) return connection_.broken("cannot write the machine's peak");
   Peak best = peak;
   best.gflops = put.real(0, kMostPeak);
@@ -340,17 +290,8 @@ Result<Peak> Store::save_peak(const Peak& peak) {
 }
 
 Result<void> Store::save_effect(const ProcessEffect& effect) {
-  Statement put(handle(), "INSERT INTO process_effects VALUES(?,?,?,?,?,?,?)");
-  put.bind(effect.machine)
-      .bind(effect.threads)
-      .bind(effect.measured)
-      .bind(effect.sigma)
-      .bind(effect.low)
-      .bind(effect.high)
-      .bind(effect.detail);
-  put.step();
-  if (!put.ok()) return connection_.broken("cannot write the calibration");
-  return {};
+  return write(connection_, "cannot write the calibration", "INSERT INTO process_effects VALUES(?,?,?,?,?,?,?)",
+               effect.machine, effect.threads, effect.measured, effect.sigma, effect.low, effect.high, effect.detail);
 }
 
 }  // namespace strata::store
