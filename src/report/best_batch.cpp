@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/best_batch.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include "analysis/find_batch.hpp"
 #include "analysis/reliability.hpp"
 #include "report/access.hpp"
+#include "report/sweep_sections.hpp"
 
 namespace strata::report {
 namespace {

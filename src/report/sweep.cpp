@@ -10,15 +10,11 @@
 
 #include "analysis/reliability.hpp"
 #include "report/access.hpp"
-#include "report/best_batch.hpp"
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
 #include "report/shards.hpp"
-#include "report/sweep_figures.hpp"
-#include "report/sweep_front.hpp"
 #include "report/sweep_layout.hpp"
-#include "report/sweep_meters.hpp"
-#include "report/sweep_sentences.hpp"
+#include "report/sweep_sections.hpp"
 #include "report/sweep_values.hpp"
 
 namespace strata::report {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sweep_figures.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +13,7 @@
 #include "analysis/reliability.hpp"
 #include "common/text.hpp"
 #include "report/format.hpp"
-#include "report/sweep_meters.hpp"
+#include "report/sweep_sections.hpp"
 #include "report/sweep_values.hpp"
 
 namespace strata::report {

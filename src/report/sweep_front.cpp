@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sweep_front.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "analysis/crossing.hpp"
+#include "report/sweep_sections.hpp"
 #include "report/sweep_values.hpp"
 
 namespace strata::report {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sweep_meters.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "report/sweep_sections.hpp"
 #include "report/sweep_values.hpp"
 
 namespace strata::report {

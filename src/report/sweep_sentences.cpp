@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sweep_sentences.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <map>
+
+#include "report/sweep_sections.hpp"
 
 namespace strata::report {
 namespace {

@@ -14,12 +14,7 @@
 #include "report/run_facts.hpp"
 #include "report/shards.hpp"
 #include "report/trained_level.hpp"
-#include "report/training_cycle.hpp"
-#include "report/training_init.hpp"
-#include "report/training_layers.hpp"
-#include "report/training_rule.hpp"
-#include "report/training_summary.hpp"
-#include "report/training_verdict.hpp"
+#include "report/training_sections.hpp"
 
 namespace strata::report {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/training_cycle.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include "analysis/crossing.hpp"
 #include "analysis/row_numbers.hpp"
 #include "report/access.hpp"
+#include "report/training_sections.hpp"
 
 namespace strata::report {
 namespace {

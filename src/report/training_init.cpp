@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/training_init.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 
 #include "analysis/signal_fate.hpp"
 #include "report/access.hpp"
+#include "report/training_sections.hpp"
 
 namespace strata::report {
 namespace {

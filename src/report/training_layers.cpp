@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/training_layers.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+
+#include "report/training_sections.hpp"
 
 namespace strata::report {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/training_rule.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "report/training_sections.hpp"
 #include "stats/convergence.hpp"
 
 namespace strata::report {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/training_summary.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "report/access.hpp"
 #include "report/sentence.hpp"
 #include "report/shards.hpp"
+#include "report/training_sections.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::report {

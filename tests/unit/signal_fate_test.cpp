@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/training_init.hpp"
+#include "report/training_sections.hpp"
 
 namespace strata::analysis {
 namespace {

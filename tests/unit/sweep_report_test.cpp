@@ -11,10 +11,7 @@
 #include "report/render/csv.hpp"
 #include "report/render/html.hpp"
 #include "report/sweep.hpp"
-#include "report/sweep_figures.hpp"
-#include "report/sweep_front.hpp"
-#include "report/sweep_meters.hpp"
-#include "report/sweep_sentences.hpp"
+#include "report/sweep_sections.hpp"
 #include "unit/made_grid.hpp"
 
 namespace strata::report {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MLPerf's check of reference convergence points, and what a report says of it in both directions; the life cycle of a
 // level.
-#include "report/training_rule.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "report/training_cycle.hpp"
+#include "report/training_sections.hpp"
 #include "stats/convergence.hpp"
 
 namespace strata::report {

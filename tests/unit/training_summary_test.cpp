@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first sentences of a training: whether it came to its end, and how fast its levels went where times say
 // something.
-#include "report/training_summary.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/reliability.hpp"
+#include "report/training_sections.hpp"
 
 namespace strata::report {
 namespace {
