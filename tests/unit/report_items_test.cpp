@@ -15,7 +15,6 @@
 namespace strata::document {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -66,7 +65,7 @@ TEST(DocumentOutline, hangs_rows_below_each_other_in_every_format) {
   const auto page = page_of(document_of(outline()));
   EXPECT_THAT(page, HasSubstr(R"(<span class="below" style="--depth:2">aoti</span>)"));
   EXPECT_EQ(times(page, "class=\"below\""), 3u);
-  EXPECT_THAT(csv_tables(document_of(outline())).at(0).content, HasSubstr("\naoti,0.01,,best,\n"));
+  EXPECT_THAT(render_csv(document_of(outline())), HasSubstr("\nsteps,aoti,0.01,,best,\n"));
 }
 
 TEST(DocumentOutline, that_does_not_fit_its_rows_is_an_ordinary_table) {
@@ -97,8 +96,8 @@ TEST(DocumentBars, are_a_table_where_there_are_no_pictures_and_data_where_there_
   for (const auto& shown : {terminal_of(document_of(memory())), render_markdown(document_of(memory()))})
     for (const char* part : {"idle", "network", "share", "100 MB", "200 MB", "150 MB", "Alone."})
       EXPECT_THAT(shown, HasSubstr(part));
-  EXPECT_EQ(csv_tables(document_of(memory())).at(0).content,
-            "row,part1,part2,part3\neager,100000000,200000000,150000000\nstatic,50000000,,\n");
+  EXPECT_EQ(render_csv(document_of(memory())),
+            "table,row,part1,part2,part3\nmemory,eager,100000000,200000000,150000000\nmemory,static,50000000,,\n");
   const auto data = bars_data(memory());
   EXPECT_EQ(data["kind"], "bars");
   EXPECT_EQ(data["parts"][1]["values"], nlohmann::json::parse("[200000000.0, null]"));
@@ -136,7 +135,7 @@ TEST(DocumentDetails, are_folded_on_a_page_and_left_out_elsewhere_but_for_data) 
   EXPECT_THAT(page, HasSubstr("line 1\n  line 2 &lt;b&gt;\n</pre>"));
   EXPECT_THAT(terminal_of(document), Not(HasSubstr("worker")));
   EXPECT_THAT(render_markdown(document), Not(HasSubstr("worker")));
-  EXPECT_EQ(csv_tables(document).size(), 1u);
+  EXPECT_EQ(times(render_csv(document), "table,"), 1u);
   EXPECT_EQ(nlohmann::json::parse(render_json(document))["sections"][0]["items"][0]["items"].size(), 3u);
 }
 
@@ -164,9 +163,9 @@ TEST(DocumentParts, have_their_own_heading_answer_and_ids) {
   const auto text = terminal_of(in_parts());
   EXPECT_THAT(text, HasSubstr("── batch 8 "));
   EXPECT_THAT(text, Not(HasSubstr("of a page alone")));
-  std::vector<std::string> ids;
-  for (const auto& table : csv_tables(in_parts())) ids.push_back(table.id);
-  EXPECT_THAT(ids, ElementsAre("c1-steps", "c1-memory", "c8-steps", "c8-memory"));
+  const auto csv = render_csv(in_parts());
+  EXPECT_EQ(times(csv, "table,"), 4u);
+  for (const char* id : {"\nc1-steps,", "\nc1-memory,", "\nc8-steps,", "\nc8-memory,"}) EXPECT_THAT(csv, HasSubstr(id));
   EXPECT_EQ(nlohmann::json::parse(render_json(in_parts()))["parts"][1]["id"], "c8");
 }
 

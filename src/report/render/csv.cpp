@@ -70,16 +70,10 @@ void add_column(Grid& grid, const Table& table, std::size_t column) {
     add(id + "_reason", reason_of);
 }
 
-std::optional<Grid> grid_of(const Text&) {
+// Of what is no table, and of Details, whose items have grids of their own.
+template <class Other>
+std::optional<Grid> grid_of(const Other&) {
   return std::nullopt;
-}
-
-std::optional<Grid> grid_of(const Facts&) {
-  return std::nullopt;
-}
-
-std::optional<Grid> grid_of(const Details&) {
-  return std::nullopt;  // what is in them has grids of its own
 }
 
 std::optional<Grid> grid_of(const Table& table) {
@@ -130,45 +124,26 @@ std::optional<Grid> grid_of(const Surface& surface) {
   return grid;
 }
 
-std::vector<Grid> grids_of(const Document& document) {
-  std::vector<Grid> grids;
-  for_each_item(document, [&](const Item& item, const std::string& part) {
-    auto grid = std::visit([](const auto& each) { return grid_of(each); }, item);
-    if (!grid) return;
-    if (!part.empty()) grid->id = part + "-" + grid->id;
-    grids.push_back(std::move(*grid));
-  });
-  return grids;
-}
-
 }  // namespace
-
-std::vector<CsvTable> csv_tables(const Document& document) {
-  std::vector<CsvTable> tables;
-  for (const auto& grid : grids_of(document)) {
-    CsvTable table{.id = grid.id, .content = csv_line(grid.header)};
-    for (const auto& row : grid.rows) table.content += csv_line(row);
-    tables.push_back(std::move(table));
-  }
-  return tables;
-}
 
 std::string render_csv(const Document& document) {
   std::string out;
-  for (auto& grid : grids_of(document)) {
+  for_each_item(document, [&](const Item& item, const std::string& part) {
+    auto grid = std::visit([](const auto& each) { return grid_of(each); }, item);
+    if (!grid) return;
     if (!out.empty()) out += "\n";
-    Fields names{"table"}, values{grid.id};
+    Fields names{"table"}, values{part.empty() ? grid->id : part + "-" + grid->id};
     for (const auto& mark : document.marks) {
       names.push_back(mark.name);
       values.push_back(mark.value);
     }
-    grid.header.insert(grid.header.begin(), names.begin(), names.end());
-    out += csv_line(grid.header);
-    for (auto& row : grid.rows) {
+    grid->header.insert(grid->header.begin(), names.begin(), names.end());
+    out += csv_line(grid->header);
+    for (auto& row : grid->rows) {
       row.insert(row.begin(), values.begin(), values.end());
       out += csv_line(row);
     }
-  }
+  });
   return out;
 }
 
