@@ -14,22 +14,16 @@ struct Walk {
   std::set<const Json*> used;
   std::vector<LedgerNode> nodes;
 
-  void place(const std::string& name, const Json* edge, int parent, int depth) {
+  void place(const std::string& name, const Json* edge, int depth) {
     placed.insert(name);
     if (edge) used.insert(edge);
-    LedgerNode node{.name = name, .row = nullptr, .edge = edge, .parent = parent, .depth = depth, .last = true};
+    LedgerNode node{.name = name, .row = nullptr, .edge = edge, .depth = depth};
     for (const auto& row : list(one_case, "rows"))
       if (level_name(row) == name || (!node.row && text(row, "level") == name)) node.row = &row;
-    const int here = static_cast<int>(nodes.size());
     nodes.push_back(node);
-    int last_child = -1;
-    for (const auto& next : edges) {
-      const auto to = text(next, "to");
-      if (text(next, "from") != name || placed.count(to)) continue;
-      if (last_child >= 0) nodes[static_cast<std::size_t>(last_child)].last = false;
-      last_child = static_cast<int>(nodes.size());
-      place(to, &next, here, depth + 1);
-    }
+    for (const auto& next : edges)
+      if (const auto to = text(next, "to"); text(next, "from") == name && !placed.count(to))
+        place(to, &next, depth + 1);
   }
 };
 
@@ -40,16 +34,16 @@ std::vector<LedgerNode> ledger_nodes(const Json& one_case, std::vector<const Jso
   Walk walk{.edges = edges, .one_case = one_case};
   if (edges.empty()) return {};
   const Json* reference = reference_row(one_case);
-  if (reference) walk.place(level_name(*reference), nullptr, -1, 0);
+  if (reference) walk.place(level_name(*reference), nullptr, 0);
   for (const auto& edge : edges) {
     const auto from = text(edge, "from");
     if (walk.placed.count(from)) continue;
     // A start that nothing leads to; in a cycle any will do, and the rest of it is placed from there.
     const bool is_root = std::none_of(edges.begin(), edges.end(), [&](const Json& e) { return text(e, "to") == from; });
-    if (is_root) walk.place(from, nullptr, -1, 0);
+    if (is_root) walk.place(from, nullptr, 0);
   }
   for (const auto& edge : edges)
-    if (!walk.placed.count(text(edge, "from"))) walk.place(text(edge, "from"), nullptr, -1, 0);
+    if (!walk.placed.count(text(edge, "from"))) walk.place(text(edge, "from"), nullptr, 0);
   for (const auto& edge : edges)
     if (!walk.used.count(&edge)) others.push_back(&edge);
   return walk.nodes;

@@ -11,9 +11,7 @@ struct LedgerNode {
   std::string name;
   const Json* row = nullptr;   // nullptr: an edge names a level that has no row
   const Json* edge = nullptr;  // the edge into this node; nullptr for a root
-  int parent = -1;             // index of the node above, -1 for a root
   int depth = 0;
-  bool last = true;  // the last child of its parent
 };
 
 // Depth first from the reference; every level of an edge appears once. Further edges into a placed level come back in
