@@ -49,6 +49,12 @@ struct Word {
 
 using Cell = std::variant<std::string, Number, Absent, Word>;
 
+// A number, or why there is none.
+inline Cell number_cell(std::optional<double> value, Format format, std::string why_not = {}) {
+  if (!value) return Absent{std::move(why_not)};
+  return Number{.value = *value, .format = format};
+}
+
 struct Column {
   std::string id;     // for JSON and CSV: "test_accuracy"
   std::string title;  // for people: "accuracy"

@@ -11,14 +11,13 @@
 #include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_facts.hpp"
+#include "report/shards.hpp"
 
 namespace strata::report {
 namespace {
 
 document::Cell seconds_cell(const Json& entry, const char* name) {
-  const auto value = number(entry, name);
-  return value ? document::Cell{document::Number{.value = *value, .format = document::Format::seconds}}
-               : document::Absent{};
+  return document::number_cell(number(entry, name), document::Format::seconds);
 }
 
 // What lists of runs say of it; of one without a verdict, why it has none.

@@ -51,10 +51,8 @@ document::Section everything(const Grid& grid) {
                                   : document::Cell{document::Absent{analysis::not_reliable}});
       row.push_back(cell_or_absent(number_of(level.processor_speedup, document::Format::ratio)));
       row.push_back(
-          level.peak_bytes
-              ? document::Cell{document::Number{.value = *level.peak_bytes, .format = document::Format::bytes}}
-              : document::Cell{document::Absent{level.expected_bytes ? "foreseen: " + size(*level.expected_bytes)
-                                                                     : std::string()}});
+          document::number_cell(level.peak_bytes, document::Format::bytes,
+                                level.expected_bytes ? "foreseen: " + size(*level.expected_bytes) : std::string()));
       row.emplace_back(level.reason);
       table.rows.push_back(std::move(row));
     }

@@ -58,9 +58,8 @@ struct MeterColumn {
 
 MeterColumn memory_column(const char* id, const char* title, std::optional<double> CellLevel::*bytes,
                           const char* why_not) {
-  return {{.id = id, .title = title}, [bytes, why_not](const GridCell&, const CellLevel& level) -> document::Cell {
-            if (!(level.*bytes)) return document::Absent{why_not};
-            return document::Number{.value = *(level.*bytes), .format = document::Format::bytes};
+  return {{.id = id, .title = title}, [bytes, why_not](const GridCell&, const CellLevel& level) {
+            return document::number_cell(level.*bytes, document::Format::bytes, why_not);
           }};
 }
 

@@ -66,8 +66,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
     const auto peak = why.empty() ? number(row.memory, "peak_private_bytes") : std::nullopt;
     table.rows.push_back(
         {row.name(),
-         why.empty() ? Cell{Number{.value = static_cast<double>(learning.epochs()), .format = Format::count}}
-                     : Cell{Absent{}},
+         document::number_cell(why.empty() ? std::optional<double>(learning.epochs()) : std::nullopt, Format::count),
          spread_cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
          spread_cell(best ? std::optional(best->epoch) : std::nullopt, Format::digits),
          spread_cell(learning.last("test_accuracy"), Format::percent),
@@ -77,7 +76,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
          spread_cell(learning.mean_of_all("samples_per_s"), Format::count),
          spread_cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
          spread_cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
-         peak ? Cell{Number{.value = *peak, .format = Format::bytes}} : Cell{Absent{}}});
+         document::number_cell(peak, Format::bytes)});
     if (!reliable) table.rows.back().push_back(speedup_cell(level, reference, analysis::by_processor_time));
   }
   if (!reliable) table.columns.push_back({.id = "processor_speedup", .title = "speedup by processor time"});
@@ -193,7 +192,7 @@ document::Section phases(const std::vector<Level>& levels) {
       row.push_back(spread_cell(level.learning.mean_of_all(name), Format::seconds));
     for (const char* phase : steps) {
       const auto ms = number(level.row->info, fmt::format("phases.ms.{}", phase));
-      row.push_back(ms ? Cell{Number{.value = *ms * 1e-3, .format = Format::seconds}} : Cell{Absent{}});
+      row.push_back(document::number_cell(ms ? std::optional(*ms * 1e-3) : std::nullopt, Format::seconds));
     }
     table.rows.push_back(std::move(row));
   }
@@ -216,11 +215,9 @@ document::Section proof(const std::vector<Level>& levels) {
     const auto middle = number(level.row->proof, "in_the_middle.steps_and_scores"),
                steps = number(level.row->proof, "in_the_middle.steps"),
                in_windows = number(level.row->proof, "in_the_middle.steps_in_windows");
+    const auto share = steps && in_windows && *steps > 0 ? std::optional(*in_windows / *steps) : std::nullopt;
     table.rows.push_back({level.row->name(), level.state, text(level.row->proof, "verdict"),
-                          middle ? Cell{Number{.value = *middle, .format = Format::count}} : Cell{Absent{}},
-                          steps && in_windows && *steps > 0
-                              ? Cell{Number{.value = *in_windows / *steps, .format = Format::percent}}
-                              : Cell{Absent{}},
+                          document::number_cell(middle, Format::count), document::number_cell(share, Format::percent),
                           level.reason});
   }
   table.note =

@@ -13,6 +13,7 @@ namespace {
 
 using document::Cell;
 using document::Format;
+using document::number_cell;
 
 // A part of the way that takes time, in seconds; nullopt: it is not known, or the level has none.
 struct CycleStep {
@@ -42,10 +43,6 @@ constexpr CycleStep kCycleSteps[] = {{"prepare", "prepare", prepare_seconds},
                                      {"epoch", "train an epoch", mean_seconds<kEpoch>},
                                      {"test", "test", mean_seconds<kScore>}};
 
-Cell count_cell(std::optional<double> value, Format format) {
-  return value ? Cell{document::Number{.value = *value, .format = format}} : Cell{document::Absent{}};
-}
-
 document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
   document::Table table{.id = "life_cycle",
                         .title = "From code to test",
@@ -55,10 +52,10 @@ document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
   table.columns.push_back({.id = "deployment_size", .title = "deployment size"});
   for (const auto& level : levels) {
     if (!level.measured()) continue;
-    std::vector<Cell> row{level.row->name(), count_cell(number(level.row->info, "lines.total"), Format::count)};
-    for (const auto& step : kCycleSteps) row.push_back(count_cell(step.seconds(level), Format::seconds));
+    std::vector<Cell> row{level.row->name(), number_cell(number(level.row->info, "lines.total"), Format::count)};
+    for (const auto& step : kCycleSteps) row.push_back(number_cell(step.seconds(level), Format::seconds));
     const auto shipped = analysis::shipped_bytes(*level.row);
-    row.push_back(count_cell(shipped ? std::optional(static_cast<double>(*shipped)) : std::nullopt, Format::bytes));
+    row.push_back(number_cell(shipped ? std::optional(static_cast<double>(*shipped)) : std::nullopt, Format::bytes));
     table.rows.push_back(std::move(row));
   }
   table.note =

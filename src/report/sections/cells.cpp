@@ -9,8 +9,7 @@ namespace strata::report {
 
 document::Cell value_cell(const Json& node, std::string_view path, document::Format format, double factor) {
   const auto value = number(node, path);
-  if (!value) return document::Absent{};
-  return document::Number{.value = factor * *value, .format = format};
+  return document::number_cell(value ? std::optional(factor * *value) : std::nullopt, format);
 }
 
 document::Cell time_cell(const Json& node, std::string_view path) {

@@ -79,10 +79,9 @@ document::Table break_even_table(const std::vector<const Json*>& rows) {
     if (!break_even.is_object()) continue;
     const auto iterations = number(break_even, "iterations"), ms = number(*row, "end_to_end_ms.estimate");
     const bool pays_back = !flag(break_even, "never") && iterations && *iterations >= 1 && ms;
+    const auto seconds = pays_back ? std::optional(kSecondsPerMs * *iterations * *ms) : std::nullopt;
     table.rows.push_back({level_name(*row), break_even_iterations(break_even),
-                          pays_back ? document::Cell{document::Number{.value = kSecondsPerMs * *iterations * *ms,
-                                                                      .format = document::Format::seconds}}
-                                    : document::Absent{}});
+                          document::number_cell(seconds, document::Format::seconds)});
   }
   table.note =
       "Iterations after which a longer warm start has paid back against the reference, and the time "

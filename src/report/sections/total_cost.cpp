@@ -25,10 +25,9 @@ document::Table cost_table(const std::vector<const Json*>& rows) {
                    {.id = "lines", .title = "maintained lines"}};
   for (const Json* row : rows) {
     const auto warm = number(*row, "startup.warm_start_ms"), cold = number(*row, "startup.cold_start_ms");
-    const auto built = cold && warm
-                           ? document::Cell{document::Number{.value = kSecondsPerMs * std::max(0.0, *cold - *warm),
-                                                             .format = document::Format::seconds}}
-                           : document::Absent{};
+    const auto built =
+        document::number_cell(cold && warm ? std::optional(kSecondsPerMs * std::max(0.0, *cold - *warm)) : std::nullopt,
+                              document::Format::seconds);
     table.rows.push_back({level_name(*row), built, time_cell(*row, "startup.warm_start_ms"),
                           break_even_words(at(*row, "break_even_once"), glyphs(true), "costs no more"),
                           break_even_words(at(*row, "break_even"), glyphs(true)), time_cell(*row, "startup.weights_ms"),
