@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 namespace strata::stats {
 
@@ -14,18 +13,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t enough = 5;         // differences from which a winsorised error means something
 constexpr double median_variance = 1.35;  // of a median of three or four, in units of the mean's
 constexpr int most_restarts = 10000;
-
-double mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double standard_deviation(std::span<const double> values) {
-  if (values.size() < 2) return nan;
-  const double centre = mean(values);
-  double squares = 0;
-  for (double value : values) squares += (value - centre) * (value - centre);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
 
 Interval around(double value, double half_width) {
   return {value, value - half_width, value + half_width};

@@ -49,13 +49,9 @@ std::string_view to_string(Likeness likeness) {
 }
 
 PairedTest paired_test(std::span<const double> differences, double floor) {
-  const auto n = static_cast<double>(differences.size());
   if (differences.empty()) return test_of(0, 0, 0, floor);
-  const double mean = std::accumulate(differences.begin(), differences.end(), 0.0) / n;
-  double squares = 0;
-  for (const double difference : differences) squares += (difference - mean) * (difference - mean);
-  const double deviation = differences.size() < 2 ? 0 : std::sqrt(squares / (n - 1));
-  return test_of(mean, deviation, static_cast<int>(differences.size()), floor);
+  const double deviation = differences.size() < 2 ? 0 : standard_deviation(differences);
+  return test_of(mean(differences), deviation, static_cast<int>(differences.size()), floor);
 }
 
 std::vector<bool> holm(std::span<const double> p, double alpha) {

@@ -13,10 +13,6 @@ namespace {
 
 using Table = std::vector<std::vector<double>>;  // [row][column], NaN: missing
 
-double mean(std::span<const double> values) {
-  if (values.empty()) return nan;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 double trimmed(std::span<const double> values) {
   return trimmed_mean(values).value;
 }

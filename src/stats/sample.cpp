@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 namespace strata::stats {
 
@@ -73,6 +74,18 @@ double where(const std::function<double(double)>& increasing, double target, dou
 }
 
 }  // namespace
+
+double mean(std::span<const double> sample) {
+  return std::accumulate(sample.begin(), sample.end(), 0.0) / static_cast<double>(sample.size());
+}
+
+double standard_deviation(std::span<const double> sample) {
+  if (sample.size() < 2) return nan;
+  const double centre = mean(sample);
+  double squares = 0;
+  for (double value : sample) squares += (value - centre) * (value - centre);
+  return std::sqrt(squares / static_cast<double>(sample.size() - 1));
+}
 
 double quantile(std::span<const double> sample, double q) {
   return quantile_of_sorted(sorted(sample), q);

@@ -12,6 +12,11 @@ namespace strata::stats {
 inline constexpr double z99 = 2.5758293035489004;  // two-sided 99% of the normal distribution
 inline constexpr double z95_one_sided = 1.6448536269514722;
 
+// NaN for an empty sample.
+double mean(std::span<const double> sample);
+// NaN for fewer than two values.
+double standard_deviation(std::span<const double> sample);
+
 // Quantile q in [0,1] by linear interpolation between order statistics (type 7, NumPy's default). NaN for an empty
 // sample.
 double quantile(std::span<const double> sample, double q);
