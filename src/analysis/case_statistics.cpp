@@ -20,15 +20,24 @@ using lookup::flag;
 using lookup::number;
 using lookup::whole;
 
-std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room) {
+namespace {
+
+// Of one of the levels.
+std::vector<double> log_times(const stats::Blocks& blocks, std::size_t level) {
   std::vector<double> logs;
-  for (const auto& restart : measure::medians({&row}, room, 0)) {
+  for (const auto& restart : blocks) {
     std::vector<double> values;
     for (const auto& round : restart)
-      if (std::isfinite(round[0])) values.push_back(std::log(round[0]));
+      if (std::isfinite(round[level])) values.push_back(std::log(round[level]));
     if (!values.empty()) logs.push_back(stats::median(values));
   }
   return logs;
+}
+
+}  // namespace
+
+std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room) {
+  return log_times(measure::medians({&row}, room, 0), 0);
 }
 
 double process_sigma(const Json& trust, int threads) {
@@ -113,17 +122,7 @@ stats::Comparison CaseStatistics::compare(std::size_t reference, std::size_t lev
     return stats::compare(stats::log_differences(blocks_, reference, level), sigma_,
                           measure::learned_of(case_.trust, measured_[reference]->name(), measured_[level]->name()));
   // Never measured side by side: only the restarts' own medians can be compared.
-  const auto per_restart = [&](std::size_t which) {
-    std::vector<double> logs;
-    for (const auto& restart : blocks_) {
-      std::vector<double> values;
-      for (const auto& round : restart)
-        if (std::isfinite(round[which])) values.push_back(std::log(round[which]));
-      if (!values.empty()) logs.push_back(stats::median(values));
-    }
-    return logs;
-  };
-  return stats::compare_unpaired(per_restart(reference), per_restart(level), sigma_);
+  return stats::compare_unpaired(log_times(blocks_, reference), log_times(blocks_, level), sigma_);
 }
 
 std::optional<stats::Comparison> CaseStatistics::compare_by_processor(std::size_t reference, std::size_t level) const {

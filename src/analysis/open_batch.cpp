@@ -63,14 +63,10 @@ Json against_fixed(const Json& measured, const stats::Room& room, double sigma, 
   const auto fixed = row_of(list(measured, "turns.fixed")), open = row_of(list(measured, "turns.open"));
   const auto comparison =
       stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
-  const auto ratio = comparison.ratio();
   const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::inconclusive;
-  return {{"batch", at(measured, "own")},
-          {"ratio",
-           {{"value", finite(ratio.value)},
-            {"low", finite(ratio.low)},
-            {"high", finite(ratio.high)},
-            {"verdict", std::string(stats::to_string(direction))}}}};
+  Json ratio = interval(comparison.ratio());
+  ratio["verdict"] = std::string(stats::to_string(direction));
+  return {{"batch", at(measured, "own")}, {"ratio", std::move(ratio)}};
 }
 
 // What the level itself counted between its warm-up and the last visit.
