@@ -23,46 +23,34 @@ constexpr std::array kUnused{"DELETE FROM cases WHERE hash NOT IN (SELECT hash F
                              "DELETE FROM environments WHERE hash NOT IN (SELECT hash FROM run_environments)",
                              "DELETE FROM machines WHERE hash NOT IN (SELECT machine_hash FROM runs)"};
 
-// One prepared statement of either store, ended with the scope.
-struct Prepared {
-  Prepared(sqlite3* handle, const std::string& sql) {
-    code = sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, nullptr);
-  }
-  ~Prepared() { sqlite3_finalize(statement); }
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  sqlite3_stmt* statement = nullptr;
-  int code = SQLITE_OK;
-};
-
 // Rows are numbered anew by `shift`. False: one of the stores refused; which, their last errors say.
 bool copy_part(sqlite3* from, sqlite3* to, const RunPart& part, const std::string& run_id, std::int64_t shift) {
-  Prepared read(from, fmt::format("SELECT * FROM {} WHERE {} ORDER BY {}", part.table, part.where, part.order));
-  if (read.code != SQLITE_OK) return false;
-  sqlite3_bind_text64(read.statement, 1, run_id.data(), run_id.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  Statement read(from,
+                 fmt::format("SELECT * FROM {} WHERE {} ORDER BY {}", part.table, part.where, part.order).c_str());
+  if (!read.raw()) return false;
+  read.bind(run_id);
   std::string names, places;
-  const int columns = sqlite3_column_count(read.statement);
+  const int columns = sqlite3_column_count(read.raw());
   int numbered = -1;  // the column that holds a row's number
   for (int c = 0; c < columns; ++c) {
-    const std::string name = sqlite3_column_name(read.statement, c);
+    const std::string name = sqlite3_column_name(read.raw(), c);
     if (name == "row_id") numbered = c;
     names += (c > 0 ? "," : "") + name;
     places += c > 0 ? ",?" : "?";
   }
-  Prepared write(to, fmt::format("INSERT INTO {}({}) VALUES({})", part.table, names, places));
-  if (write.code != SQLITE_OK) return false;
-  int code = SQLITE_ROW;
-  while ((code = sqlite3_step(read.statement)) == SQLITE_ROW) {
-    sqlite3_reset(write.statement);
+  Statement write(to, fmt::format("INSERT INTO {}({}) VALUES({})", part.table, names, places).c_str());
+  if (!write.raw()) return false;
+  while (read.step()) {
+    sqlite3_reset(write.raw());
     for (int c = 0; c < columns; ++c) {
-      if (c == numbered && sqlite3_column_type(read.statement, c) == SQLITE_INTEGER)
-        sqlite3_bind_int64(write.statement, c + 1, sqlite3_column_int64(read.statement, c) + shift);
+      if (c == numbered && sqlite3_column_type(read.raw(), c) == SQLITE_INTEGER)
+        sqlite3_bind_int64(write.raw(), c + 1, sqlite3_column_int64(read.raw(), c) + shift);
       else
-        sqlite3_bind_value(write.statement, c + 1, sqlite3_column_value(read.statement, c));
+        sqlite3_bind_value(write.raw(), c + 1, sqlite3_column_value(read.raw(), c));
     }
-    if (sqlite3_step(write.statement) != SQLITE_DONE) return false;
+    if (sqlite3_step(write.raw()) != SQLITE_DONE) return false;
   }
-  return code == SQLITE_DONE;
+  return read.ok();
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -24,17 +23,14 @@ class RunHash {
 
   // All rows that a question about run ?1 has as its answer, without these columns.
   bool add(const std::string& sql, const ColumnNames& without) {
-    sqlite3_stmt* raw = nullptr;
-    if (sqlite3_prepare_v2(handle_, sql.c_str(), -1, &raw, nullptr) != SQLITE_OK) return false;
-    const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> ask(raw, sqlite3_finalize);
-    sqlite3_bind_text64(raw, 1, run_id_.data(), run_id_.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-    int code = SQLITE_ROW;
-    while ((code = sqlite3_step(raw)) == SQLITE_ROW)
-      for (int c = 0; c < sqlite3_column_count(raw); ++c) {
-        const std::string_view name = sqlite3_column_name(raw, c);
-        if (std::find(without.begin(), without.end(), name) == without.end()) add_value(raw, c, name == "row_id");
+    Statement ask(handle_, sql.c_str());
+    ask.bind(run_id_);
+    while (ask.step())
+      for (int c = 0; c < sqlite3_column_count(ask.raw()); ++c) {
+        const std::string_view name = sqlite3_column_name(ask.raw(), c);
+        if (std::find(without.begin(), without.end(), name) == without.end()) add_value(ask.raw(), c, name == "row_id");
       }
-    return code == SQLITE_DONE;
+    return ask.ok();
   }
 
   std::string hex() { return digest_.hex(); }

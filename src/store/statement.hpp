@@ -59,6 +59,7 @@ class Statement {
     if (ready_) code_ = sqlite3_step(statement_);
     return code_ == SQLITE_ROW;
   }
+  sqlite3_stmt* raw() const { return statement_; }  // nullptr: SQLite refused it
   bool ok() const { return code_ == SQLITE_DONE || code_ == SQLITE_ROW; }
 
   std::string text();
