@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/store_metrics.hpp"
+#include "analysis/metrics.hpp"
 #include "common/interrupt.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"

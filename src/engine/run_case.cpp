@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "analysis/store_metrics.hpp"
+#include "analysis/metrics.hpp"
 #include "common/interrupt.hpp"
 
 namespace strata::engine {

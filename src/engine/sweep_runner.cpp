@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/store_metrics.hpp"
+#include "analysis/metrics.hpp"
 #include "common/interrupt.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "analysis/store_metrics.hpp"
+#include "analysis/metrics.hpp"
 #include "common/outside.hpp"
 #include "common/temporary.hpp"
 #include "engine/run_case.hpp"
