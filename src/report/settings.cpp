@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/settings.hpp"
 
+#include <fmt/format.h>
+
 #include "report/format.hpp"
 
 namespace strata::report {
@@ -26,6 +28,13 @@ std::string words_of(const Json& value, int depth) {
   return words;
 }
 
+std::string shown_setting(const Json& settings, const char* name) {
+  const auto it = settings.is_object() ? settings.find(name) : settings.end();
+  if (!settings.is_object() || it == settings.end() || it->is_null()) return "not reported";
+  if (it->is_boolean()) return it->get<bool>() ? "yes" : "no";
+  return it->is_string() ? it->get<std::string>() : it->dump();
+}
+
 }  // namespace
 
 Json settings_beside(const Json& settings, const Json& facts) {
@@ -46,6 +55,16 @@ std::string settings_words(const Json& row) {
     append(words, ", ", value.is_structured() ? spaced(name) + " (" + own + ")" : spaced(name) + " " + own);
   }
   return words;
+}
+
+std::vector<std::string> setting_differences(const Json& from, const Json& to) {
+  std::vector<std::string> result;
+  for (const char* name : {"layout", "precision", "freezing", "threads"}) {
+    const auto a = shown_setting(from, name), b = shown_setting(to, name);
+    const bool free_layout = std::string_view(name) == "layout" && (a == "any" || b == "any");
+    if (a != b && !free_layout) result.push_back(fmt::format("{}: {}, {}", name, a, b));
+  }
+  return result;
 }
 
 }  // namespace strata::report

@@ -22,7 +22,6 @@
 #include "report/clients.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
-#include "report/ledger.hpp"
 #include "report/sentence.hpp"
 #include "report/settings.hpp"
 #include "report/shards.hpp"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/option_values.hpp"
-#include "report/ledger.hpp"
+#include "report/settings.hpp"
 
 namespace strata::plan {
 namespace {
