@@ -8,7 +8,6 @@
 #include "cli/console.hpp"
 #include "common/hash.hpp"
 #include "common/write_whole.hpp"
-#include "report/render/html.hpp"
 #include "report/render/render.hpp"
 
 namespace strata::cli {

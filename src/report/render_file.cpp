@@ -10,8 +10,7 @@
 #include "common/outside.hpp"
 #include "report/compare.hpp"
 #include "report/csv.hpp"
-#include "report/render/html.hpp"
-#include "report/render/markdown.hpp"
+#include "report/render/render.hpp"
 
 namespace strata::report {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "report/compare.hpp"
 #include "report/first_screen.hpp"
-#include "report/render/terminal.hpp"
+#include "report/render/render.hpp"
 #include "report/sections/sections.hpp"
 #include "report/table.hpp"
 

@@ -9,8 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "report/render/html.hpp"
-#include "report/render/terminal.hpp"
+#include "report/render/render.hpp"
 
 namespace strata::document {
 

@@ -12,15 +12,10 @@
 #include <sstream>
 
 #include "report/render/cell_text.hpp"
-#include "report/render/csv.hpp"
-#include "report/render/html.hpp"
 #include "report/render/html_figure.hpp"
-#include "report/render/json.hpp"
-#include "report/render/markdown.hpp"
 #include "report/render/points.hpp"
 #include "report/render/render.hpp"
 #include "report/render/sparkline.hpp"
-#include "report/render/terminal.hpp"
 #include "unit/example_document.hpp"
 #include "unit/rendered.hpp"
 

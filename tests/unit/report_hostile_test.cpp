@@ -6,7 +6,7 @@
 
 #include "report/compare.hpp"
 #include "report/csv.hpp"
-#include "report/render/markdown.hpp"
+#include "report/render/render.hpp"
 #include "report/render_file.hpp"
 #include "report/terminal.hpp"
 #include "report/view.hpp"

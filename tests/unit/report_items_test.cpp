@@ -6,10 +6,8 @@
 #include <limits>
 
 #include "report/render/cell_text.hpp"
-#include "report/render/csv.hpp"
 #include "report/render/html_figure.hpp"
-#include "report/render/json.hpp"
-#include "report/render/markdown.hpp"
+#include "report/render/render.hpp"
 #include "unit/rendered.hpp"
 
 namespace strata::document {

@@ -14,7 +14,7 @@
 #include "report/csv.hpp"
 #include "report/first_screen.hpp"
 #include "report/ledger_tree.hpp"
-#include "report/render/markdown.hpp"
+#include "report/render/render.hpp"
 #include "report/render_file.hpp"
 #include "report/terminal.hpp"
 

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/render/csv.hpp"
-#include "report/render/json.hpp"
-#include "report/render/markdown.hpp"
+#include "report/render/render.hpp"
 #include "unit/example_document.hpp"
 #include "unit/rendered.hpp"
 

@@ -8,8 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "report/render/csv.hpp"
-#include "report/render/html.hpp"
+#include "report/render/render.hpp"
 #include "report/sweep.hpp"
 #include "report/sweep_sections.hpp"
 #include "unit/made_grid.hpp"

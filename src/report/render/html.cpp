@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/render/html.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "report/render/html_figure.hpp"
 #include "report/render/html_text.hpp"
 #include "report/render/points.hpp"
+#include "report/render/render.hpp"
 
 namespace strata::document {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/render/json.hpp"
-
 #include <cmath>
 
 #include "common/escape.hpp"
 #include "report/render/cell_text.hpp"
+#include "report/render/render.hpp"
 
 namespace strata::document {
 namespace {

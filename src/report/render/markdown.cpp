@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/render/markdown.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "common/escape.hpp"
 #include "report/render/cell_text.hpp"
 #include "report/render/points.hpp"
+#include "report/render/render.hpp"
 
 namespace strata::document {
 namespace {

@@ -3,12 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "report/render/csv.hpp"
-#include "report/render/html.hpp"
-#include "report/render/json.hpp"
-#include "report/render/markdown.hpp"
-#include "report/render/terminal.hpp"
-
 namespace strata::document {
 
 Result<std::string> render(const Document& document, const std::string& format, const std::filesystem::path& plotly_js,

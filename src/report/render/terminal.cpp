@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/render/terminal.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "common/escape.hpp"
 #include "report/render/cell_text.hpp"
 #include "report/render/points.hpp"
+#include "report/render/render.hpp"
 #include "report/render/sparkline.hpp"
 #include "report/render/text_table.hpp"
 
