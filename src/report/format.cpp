@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -21,18 +22,21 @@ struct Unit {
 constexpr std::array<Unit, 6> kTimes{
     {{1e-6, 1000, "ns"}, {1e-3, 1000, "us"}, {1, 1000, "ms"}, {1e3, 300, "s"}, {6e4, 180, "min"}, {3.6e6, 1e9, "h"}}};
 
-std::string three_digits(double value) {
+// So that three digits are seen.
+int decimals_of(double value) {
   const double magnitude = std::abs(value);
-  const int decimals = magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f}", value, decimals);
+  return magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0;
 }
 
-template <std::size_t N>
-std::string with_unit(double value, const std::array<Unit, N>& units) {
+const Unit& unit_of(double value, std::span<const Unit> units) {
   for (const auto& unit : units)
-    if (std::abs(value) / unit.scale < unit.below - 0.5 || &unit == &units.back())
-      return three_digits(value / unit.scale) + " " + unit.name;
-  return {};
+    if (std::abs(value) / unit.scale < unit.below - 0.5) return unit;
+  return units.back();
+}
+
+std::string with_unit(double value, std::span<const Unit> units) {
+  const auto& unit = unit_of(value, units);
+  return fmt::format("{:.{}f} {}", value / unit.scale, decimals_of(value / unit.scale), unit.name);
 }
 
 }  // namespace
@@ -63,16 +67,10 @@ std::string duration(double ms) {
 
 std::string duration_change(double ms, std::optional<double> low, std::optional<double> high) {
   const double largest = std::max({std::abs(ms), std::abs(low.value_or(0)), std::abs(high.value_or(0))});
-  const Unit* unit = &kTimes.back();
-  for (const auto& each : kTimes)
-    if (largest / each.scale < each.below - 0.5) {
-      unit = &each;
-      break;
-    }
-  const double scaled_largest = largest / unit->scale;
-  const int decimals = scaled_largest < 9.995 ? 2 : scaled_largest < 99.95 ? 1 : 0;
-  const auto write = [&](double value) { return fmt::format("{:+.{}f}", value / unit->scale, decimals); };
-  return write(ms) + " " + unit->name + (low && high ? " (" + write(*low) + " to " + write(*high) + ")" : "");
+  const auto& unit = unit_of(largest, kTimes);
+  const int decimals = decimals_of(largest / unit.scale);
+  const auto write = [&](double value) { return fmt::format("{:+.{}f}", value / unit.scale, decimals); };
+  return write(ms) + " " + unit.name + (low && high ? " (" + write(*low) + " to " + write(*high) + ")" : "");
 }
 
 std::string size(double bytes) {
