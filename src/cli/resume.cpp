@@ -10,7 +10,7 @@
 #include "cli/run_verbs.hpp"
 #include "cli/verbs.hpp"
 #include "report/access.hpp"
-#include "report/suite.hpp"
+#include "report/run_documents.hpp"
 #include "requests/codec.hpp"
 #include "store/store.hpp"
 

@@ -15,7 +15,7 @@
 #include "probe/machine.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
-#include "report/suite.hpp"
+#include "report/run_documents.hpp"
 #include "requests/codec.hpp"
 #include "requests/members.hpp"
 

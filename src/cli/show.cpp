@@ -11,11 +11,9 @@
 #include "engine/queries.hpp"
 #include "measure/judge_stored.hpp"
 #include "report/render_file.hpp"
+#include "report/run_documents.hpp"
 #include "report/samples.hpp"
-#include "report/suite.hpp"
-#include "report/sweep.hpp"
 #include "report/terminal.hpp"
-#include "report/training.hpp"
 #include "report/view.hpp"
 #include "store/store.hpp"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `strata sweep MODEL --batch ... --size ...`: one network over a grid of cases, corners first, within a budget; who
 // may be the fastest where.
-#include "report/sweep.hpp"
-
 #include "cli/console.hpp"
 #include "cli/run_verbs.hpp"
+#include "report/run_documents.hpp"
 
 namespace strata::cli {
 

@@ -9,8 +9,8 @@
 #include "engine/training_forecast.hpp"
 #include "report/format.hpp"
 #include "report/render_file.hpp"
+#include "report/run_documents.hpp"
 #include "report/table.hpp"
-#include "report/training.hpp"
 
 namespace strata::cli {
 using Json = nlohmann::json;

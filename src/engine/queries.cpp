@@ -11,9 +11,7 @@
 #include "report/access.hpp"
 #include "report/diff.hpp"
 #include "report/render/render.hpp"
-#include "report/suite.hpp"
-#include "report/sweep.hpp"
-#include "report/training.hpp"
+#include "report/run_documents.hpp"
 #include "report/view.hpp"
 #include "store/run_state.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/suite.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include "common/places.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
+#include "report/run_documents.hpp"
 #include "report/run_facts.hpp"
 #include "report/shards.hpp"
 

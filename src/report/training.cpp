@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/training.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +9,7 @@
 #include "analysis/reliability.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
+#include "report/run_documents.hpp"
 #include "report/run_facts.hpp"
 #include "report/shards.hpp"
 #include "report/trained_level.hpp"

@@ -13,8 +13,8 @@
 #include "cluster/shard.hpp"
 #include "cluster/slurm.hpp"
 #include "engine/shard.hpp"
+#include "report/run_documents.hpp"
 #include "report/shards.hpp"
-#include "report/sweep.hpp"
 
 namespace strata::cluster {
 namespace {

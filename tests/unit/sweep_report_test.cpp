@@ -9,7 +9,7 @@
 #include <string>
 
 #include "report/render/render.hpp"
-#include "report/sweep.hpp"
+#include "report/run_documents.hpp"
 #include "report/sweep_sections.hpp"
 #include "unit/made_grid.hpp"
 
