@@ -16,7 +16,6 @@
 #include "store/schema.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
-#include "store/transaction.hpp"
 
 namespace strata::store {
 namespace fs = std::filesystem;

@@ -13,7 +13,6 @@
 #include "store/run_state.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
-#include "store/transaction.hpp"
 
 namespace strata::store {
 namespace {

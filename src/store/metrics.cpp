@@ -8,7 +8,6 @@
 
 #include "store/statement.hpp"
 #include "store/store.hpp"
-#include "store/transaction.hpp"
 
 namespace strata::store {
 namespace {

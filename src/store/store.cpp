@@ -15,7 +15,6 @@
 #include "store/run_hash.hpp"
 #include "store/samples.hpp"
 #include "store/statement.hpp"
-#include "store/transaction.hpp"
 
 namespace strata::store {
 namespace fs = std::filesystem;
