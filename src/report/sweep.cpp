@@ -14,7 +14,6 @@
 #include "report/shards.hpp"
 #include "report/sweep_layout.hpp"
 #include "report/sweep_sections.hpp"
-#include "report/sweep_values.hpp"
 
 namespace strata::report {
 namespace {

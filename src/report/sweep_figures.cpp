@@ -14,7 +14,6 @@
 #include "common/text.hpp"
 #include "report/format.hpp"
 #include "report/sweep_sections.hpp"
-#include "report/sweep_values.hpp"
 
 namespace strata::report {
 namespace {

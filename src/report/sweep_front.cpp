@@ -8,7 +8,6 @@
 
 #include "analysis/crossing.hpp"
 #include "report/sweep_sections.hpp"
-#include "report/sweep_values.hpp"
 
 namespace strata::report {
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "report/sweep_sections.hpp"
-#include "report/sweep_values.hpp"
 
 namespace strata::report {
 namespace {

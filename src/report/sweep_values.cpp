@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/sweep_values.hpp"
-
 #include <cmath>
+
+#include "report/sweep_sections.hpp"
 
 namespace strata::report {
 
