@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/csv.hpp"
-
 #include <fmt/format.h>
 
 #include <string_view>
 
 #include "report/clients.hpp"
+#include "report/render_file.hpp"
 #include "report/table.hpp"
 
 namespace strata::report {

@@ -9,7 +9,6 @@
 
 #include "common/outside.hpp"
 #include "report/compare.hpp"
-#include "report/csv.hpp"
 #include "report/render/render.hpp"
 
 namespace strata::report {

@@ -26,4 +26,8 @@ Result<std::string> render(const std::vector<Json>& runs, const std::string& for
 // Why a file cannot be written there, as wrong usage of `option`; for before anything is measured. Makes nothing.
 Result<void> check_writable(const std::filesystem::path& path, const std::string& option);
 
+// csv.cpp: a run as CSV, one line for each case and level, every number.
+// Columns are named after the JSON's paths, with units; unknown is an empty field.
+std::string csv(const Json& run);
+
 }  // namespace strata::report

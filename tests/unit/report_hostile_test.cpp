@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "report/compare.hpp"
-#include "report/csv.hpp"
 #include "report/render/render.hpp"
 #include "report/render_file.hpp"
 #include "report/terminal.hpp"

@@ -11,7 +11,6 @@
 
 #include "common/write_whole.hpp"
 #include "report/compare.hpp"
-#include "report/csv.hpp"
 #include "report/first_screen.hpp"
 #include "report/ledger_tree.hpp"
 #include "report/render/render.hpp"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "report/access.hpp"
-#include "report/csv.hpp"
 #include "report/first_screen.hpp"
+#include "report/render_file.hpp"
 #include "report/terminal.hpp"
 #include "report/view.hpp"
 #include "unit/made_run.hpp"
