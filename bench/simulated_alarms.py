@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often would two processes of one program be told apart, and what does a run find?
 
-Simulated, by rule and number of restarts: the tables of docs/method.md. Each restart gives
+Simulated, by rule and number of restarts: the tables of docs/measuring.md. Each restart gives
 ln(ratio) of one pair of fresh processes, normal with the level's own standard deviation or in one
 of two states; noise within restarts is left out.
 """

@@ -20,7 +20,7 @@ using lookup::whole;
 namespace {
 
 // A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below
-// (docs/method.md).
+// (docs/measuring.md).
 constexpr double kLeastMs = 20, kLeastFactor = 2;
 
 // Of a comparison of one level with itself; the statistics hold a place for each.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shows a dropout's probability in a training step (docs/method.md, "Dropout's probability"):
+"""What shows a dropout's probability in a training step (docs/proof_of_training.md, "Dropout's probability"):
 how far gradients of one batch scatter, which only the masks make differ.
 
 Masks scale what they keep, so that means say nothing of the probability p; the variance of what

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What eager answers where subnormal numbers are taken for zero, as engines do that set FTZ and DAZ
-for speed: such a level is then told what it does (docs/method.md, "Naming the cause")."""
+for speed: such a level is then told what it does (docs/proof.md, "Naming the cause")."""
 
 from __future__ import annotations
 

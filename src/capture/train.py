@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The references of mode train (docs/bundle.md, docs/method.md "Training"): loss, gradients and
+"""The references of mode train (docs/bundle.md, docs/proof_of_training.md): loss, gradients and
 BatchNorm statistics of one float64 step for each weight set, the errors of legitimate float32
 steps, the same step with planted faults, and eager's losses with dropout."""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One training step of eager PyTorch: exact in float64, and how far legitimate float32 steps are
-from it (docs/method.md "Training")."""
+from it (docs/proof_of_training.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs that no level sees before it is timed on them (docs/method.md, "How it behaves while it is
+"""Inputs that no level sees before it is timed on them (docs/proof.md, "How it behaves while it is
 timed"), with what the network answers: a result that was remembered, however it is looked up, is
 wrong for them."""
 

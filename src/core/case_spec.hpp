@@ -28,7 +28,7 @@ struct CaseSpec {
   std::string weights, input_from, input_file;  // absolute paths; empty: none
   bool synthetic = false;                       // inputs are noise
   std::int64_t seed = 0;
-  int ring = 4;                         // inputs that a worker holds at once (docs/method.md)
+  int ring = 4;                         // inputs that a worker holds at once (docs/proof.md)
   int generic_sets = 2;                 // weights that are drawn for the proof
   bool deep = false;                    // with the outputs of layers
   bool light = false;                   // with what a point of a sweep is proven by, and not the whole

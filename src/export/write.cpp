@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kWeightsFile = "weights.safetensors";
 
-// The bounds of docs/method.md, which check.py multiplies the envelope with.
+// The bounds of docs/proof.md, which check.py multiplies the envelope with.
 constexpr double kStrict = 8, kReassociated = 64, kElement = 2;
 
 double allowed(const Export& exported) {

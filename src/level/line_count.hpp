@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of code to maintain (docs/method.md): what a person writes and keeps to run a network at a level, counted in
+// Lines of code to maintain (docs/measuring.md): what a person writes and keeps to run a network at a level, counted in
 // the files that level.json names.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // This machine's process effect: how much processes that run the same program differ for as long as they live
-// (docs/method.md).
+// (docs/measuring.md).
 #pragma once
 
 #include "measure/participant.hpp"

@@ -12,7 +12,7 @@
 
 namespace strata::measure {
 
-inline constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/method.md)
+inline constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/measuring.md)
 
 struct InterleavePlan {
   plan::Effort effort;

@@ -138,7 +138,7 @@ Try<void> prove_set(Participant& participant, Session& session, const Judge& jud
   return {};
 }
 
-// A level that is not deterministic says so; how far its own runs part joins the envelope (docs/method.md).
+// A level that is not deterministic says so; how far its own runs part joins the envelope (docs/proof.md).
 Try<void> measure_spread(Participant& participant, Session& session, const proof::Reference& reference,
                          const std::vector<int>& indices) {
   std::vector<SafeTensors> runs;

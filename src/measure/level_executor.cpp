@@ -17,7 +17,8 @@
 namespace strata::measure {
 namespace {
 
-constexpr double kBlockNs = 10e6;  // a block lasts about this long (docs/method.md: 5 to 20 ms), at least one iteration
+constexpr double kBlockNs =
+    10e6;  // a block lasts about this long (docs/measuring.md: 5 to 20 ms), at least one iteration
 constexpr int kMostIterations = 1000;        // a block of a level that does next to nothing
 constexpr std::int64_t kSlowNs = 500000000;  // an iteration that is warm after three
 constexpr double kSlowestClockNs = 60e6;     // slower ones are checked by their blocks alone

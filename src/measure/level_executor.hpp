@@ -13,7 +13,7 @@
 namespace strata::measure {
 
 // Of a worker with so many threads: all (empty); with one, the same core for every worker, another one in each restart
-// (docs/method.md).
+// (docs/measuring.md).
 std::vector<int> cpus_of(int threads, int restart);
 
 class LevelExecutor : public run::Executor {

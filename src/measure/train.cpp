@@ -18,7 +18,7 @@ using proof::OutputVerdict;
 using proof::TrainReference;
 namespace {
 
-constexpr int kRepeats = 8;  // of a level that is not deterministic (docs/method.md)
+constexpr int kRepeats = 8;  // of a level that is not deterministic (docs/proof_of_training.md)
 constexpr int kDropoutSteps = 64;
 constexpr double kTinyMomentum = 0x1p-40;  // so that a buffer is kept, and is the last gradient
 

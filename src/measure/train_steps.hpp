@@ -73,7 +73,7 @@ void check_counts(Participant& participant, const Session& session, const TrainS
                   const core::Optimiser& optimiser);
 
 // The optimiser itself, of a session that is loaded, in strict float32: SGD by differences of steps, Adam by steps from
-// chosen states (docs/method.md, "Training"). Adds to participant.training.rules. An error ends the row.
+// chosen states (docs/proof_of_training.md). Adds to participant.training.rules. An error ends the row.
 Try<void> prove_rules(Participant& participant, Session& session, const proof::TrainReference& reference);
 
 }  // namespace strata::measure

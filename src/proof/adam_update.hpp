@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of Adam or AdamW between two states, as check_update judges it, and its weights alone. Formulas and bounds:
-// docs/method.md, "Training".
+// docs/proof_of_training.md.
 #pragma once
 
 #include "proof/train_checks.hpp"

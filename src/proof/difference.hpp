@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far one tensor is from another: the two errors of docs/method.md, accumulated in float64 over tensors of any
+// How far one tensor is from another: the two errors of docs/proof.md, accumulated in float64 over tensors of any
 // size.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bundle as the proof sees it: float64 outputs, the envelope of legitimate runs in the case's precision, and whether
-// both together have the power to see a fault. Rules and formulas: docs/method.md. Opened once per case; not safe for
+// both together have the power to see a fault. Rules and formulas: docs/proof.md. Opened once per case; not safe for
 // use from two threads.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace strata::proof {
 
-// Bounds, in units of the envelope. Measured reasons: docs/method.md.
+// Bounds, in units of the envelope. Measured reasons: docs/proof.md.
 inline constexpr double strict_limit = 8;           // of the tensor's error
 inline constexpr double reassociated_limit = 64;    // the same for levels that declare Winograd, FFT, ...
 inline constexpr double element_factor = 2;         // the largest element's bound is this times the tensor's: 16, 128

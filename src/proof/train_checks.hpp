@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges single training steps of a level, always from a state that was loaded or read, never by trajectory: two
 // correct trajectories part by themselves. Pure functions on the tensors that `prove` and `state` write
-// (docs/protocol.md). Formulas, bounds and the experiments behind them: docs/method.md, "Training".
+// (docs/protocol.md). Formulas, bounds and the experiments behind them: docs/proof_of_training.md.
 #pragma once
 
 #include "proof/outputs.hpp"

@@ -28,7 +28,7 @@ using analysis::interval;
 using analysis::restart_log_times;
 namespace {
 
-constexpr double kMinimumEffect = 0.01;  // as within a run (docs/method.md)
+constexpr double kMinimumEffect = 0.01;  // as within a run (docs/measuring.md)
 
 // What of a run may make its times others', beside the levels.
 Json about(const store::Run& run) {

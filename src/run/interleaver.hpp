@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who has its turn when: restarts, rounds in a balanced order (Williams designs, drawn from the seed), those that wait
-// paused. The same order for the same seed and the same participants; docs/method.md says why.
+// paused. The same order for the same seed and the same participants; docs/measuring.md says why.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From blocks measured in turns to estimates, 99% intervals and verdicts. Pure functions; the method is docs/method.md.
-// Convention: a log ratio is ln(reference time / level time), so that above 0 the level is faster and exp() is the
-// ratio "times as fast". A process effect (`process_sigma`) is the relative standard deviation between processes, as
-// 0.015.
+// From blocks measured in turns to estimates, 99% intervals and verdicts. Pure functions; the method is
+// docs/measuring.md. Convention: a log ratio is ln(reference time / level time), so that above 0 the level is faster
+// and exp() is the ratio "times as fast". A process effect (`process_sigma`) is the relative standard deviation between
+// processes, as 0.015.
 #pragma once
 
 #include <limits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which blocks something else than the level disturbed: others on the cores that its threads need, a wait for a core,
-// or a time far above that of its undisturbed blocks. Pure functions; why these rules is in docs/method.md.
+// or a time far above that of its undisturbed blocks. Pure functions; why these rules is in docs/measuring.md.
 #pragma once
 
 #include <span>

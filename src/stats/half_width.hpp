@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one rule that makes a 99% interval from restarts: earlier runs of the same levels may narrow it as far as these
 // restarts agree with them; an assumed process effect may widen it and never narrow it. Comparisons, rates, quantiles,
-// trials and everything that is planned from them use it. Why: docs/method.md.
+// trials and everything that is planned from them use it. Why: docs/measuring.md.
 #pragma once
 
 #include <limits>

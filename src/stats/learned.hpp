@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What earlier runs showed of two levels: by how much their ratio differs from restart to restart. It is learned by
-// pair, since a level alone cannot be told from the machine's drift between restarts. Method: docs/method.md.
+// pair, since a level alone cannot be told from the machine's drift between restarts. Method: docs/measuring.md.
 #pragma once
 
 #include <span>

@@ -136,7 +136,7 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-// This machine's process effect (docs/method.md) for a number of threads.
+// This machine's process effect (docs/measuring.md) for a number of threads.
 struct ProcessEffect {
   std::string machine, measured;  // `measured`: UTC date and time
   int threads = 1;

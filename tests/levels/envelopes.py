@@ -15,7 +15,7 @@ LEVELS = ("eager", "compile", "onnxruntime", "openvino")
 SETS = ("timed", "generic1", "generic2")
 
 
-FLOOR = 8 * 2.0**-24  # the least envelope (docs/method.md)
+FLOOR = 8 * 2.0**-24  # the least envelope (docs/proof.md)
 
 
 def reference(bundle: Path, weights: str) -> dict[str, np.ndarray]:

@@ -225,7 +225,7 @@ def test_an_honest_level_beside_them_is_measured_and_the_share_of_its_steps_is_t
 
 
 def test_a_level_that_makes_no_long_request_of_steps_is_the_hole_that_the_method_names(trained):
-    """What it leaves out lies outside of all windows: docs/method.md, "Ways to cheat"."""
+    """What it leaves out lies outside of all windows: docs/proof.md, "Ways to cheat"."""
     assert trained.row("proof", "cheat_train@long")["state"] == "measured"
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program needs to run a network at this level: standalone NETWORK WEIGHTS.safetensors THREADS
 // INPUTS.safetensors. Inputs are named <entry>/<input>, entries from 0 on. "Lines of code to maintain" counts it
-// (docs/method.md), and a test builds and runs it.
+// (docs/measuring.md), and a test builds and runs it.
 #include "network.hpp"
 #include "torch_tensors.hpp"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The precisions of a case in PyTorch (docs/method.md): what each sets, and a view of a module
+"""The precisions of a case in PyTorch (docs/proof.md): what each sets, and a view of a module
 that runs in one. Levels, prepare scripts and the capture share it."""
 
 from __future__ import annotations
