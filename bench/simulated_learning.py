@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do intervals that rest on earlier runs cover and find, whose spread varies from run to run?
 
-Simulated, by earlier runs of six restarts: the tables on learned process effects in docs/measuring.md.
-Each restart gives ln(ratio) of one pair of fresh processes, normal with the level's own standard
-deviation, times a factor that each run draws; noise within restarts is left out. The rule is of
-src/stats; its two constants can be changed here, to see what they do.
-"""
+Simulated, by earlier runs of six restarts: the tables on learned process effects in
+docs/measuring.md. Each restart gives ln(ratio) of one pair of fresh processes, normal with the
+level's own standard deviation, times a factor that each run draws; noise within restarts is left
+out. The rule is of src/stats; its two constants can be changed here, to see what they do."""
 
 from __future__ import annotations
 
