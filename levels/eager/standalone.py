@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program needs to run a network at this level: standalone.py path/to/file.py:build
 WEIGHTS.safetensors THREADS INPUTS.safetensors. Inputs are named <entry>/<input>, entries from 0 on,
-in the order of the arguments. It is what "lines of code to maintain" counts (docs/measuring.md), and a
-test runs it."""
+in the order of the arguments. It is what "lines of code to maintain" counts (docs/measuring.md),
+and a test runs it."""
 
 import importlib.util
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shows a dropout's probability in a training step (docs/proof_of_training.md, "Dropout's probability"):
-how far gradients of one batch scatter, which only the masks make differ.
+"""What shows a dropout's probability in a training step (docs/proof_of_training.md,
+"Dropout's probability"): how far gradients of one batch scatter, which only the masks make differ.
 
 Masks scale what they keep, so that means say nothing of the probability p; the variance of what
 they make is proportional to p / (1 - p). For each layer that drops, the parameter whose gradient
