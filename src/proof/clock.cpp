@@ -49,11 +49,11 @@ std::string impossible_times(std::span<const std::int64_t> wall_ns, std::span<co
   return impossible_sum(fmt::format("{} iterations took", wall_ns.size()), reported_ns, waited_ns);
 }
 
-void ClockEvidence::keep(Least& least, const Timed& timed) {
+void ClockEvidence::keep(Least& least, const Timed& timed, double unreported_ns) {
   const double reported_ns = timed.reported_ns / std::max(1, timed.iterations);
   const double queued = timed.queued_ns > 0 ? timed.queued_ns / (timed.elapsed_ns + timed.queued_ns) : 0;
-  if (least.iterations != timed.iterations) least = {timed.iterations, timed.unreported_ns(), reported_ns, queued};
-  least.unreported_ns = std::min(least.unreported_ns, timed.unreported_ns());
+  if (least.iterations != timed.iterations) least = {timed.iterations, unreported_ns, reported_ns, queued};
+  least.unreported_ns = std::min(least.unreported_ns, unreported_ns);
   least.reported_ns = std::min(least.reported_ns, reported_ns);
   least.queued_share = std::min(least.queued_share, queued);
 }

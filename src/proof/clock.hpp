@@ -4,6 +4,7 @@
 // number of recorded iterations; where it does, an iteration took longer than the worker says. Knows no process.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,7 +18,11 @@ namespace strata::proof {
 struct Timed {
   int iterations = 0;
   double reported_ns = 0, elapsed_ns = 0, queued_ns = 0;
-  double unreported_ns() const { return elapsed_ns > reported_ns ? elapsed_ns - reported_ns : 0; }
+  // At least: waiting within an iteration is told, and is left out of what elapsed as well.
+  double unreported_ns() const { return std::max(0.0, elapsed_ns - reported_ns); }
+  double most_unreported_ns() const {
+    return std::max(0.0, elapsed_ns + std::min(queued_ns, reported_ns) - reported_ns);
+  }
 };
 
 // Why these times cannot be: a latency above its iteration, or a sum above what the driver waited (`waited_ns`, all of
@@ -61,12 +66,16 @@ class ClockEvidence {
   };
   struct Pair {
     Least shorter, longer;
-    void add(const Timed& timed, bool is_long) { keep(is_long ? longer : shorter, timed); }
+    // Long ones count with the least that they can have left untold, short ones with the most: a short one that waited
+    // within its iterations would seem to have left nothing untold, not even what each request takes.
+    void add(const Timed& timed, bool is_long) {
+      keep(is_long ? longer : shorter, timed, is_long ? timed.unreported_ns() : timed.most_unreported_ns());
+    }
     bool complete() const { return shorter.iterations > 0 && longer.iterations > shorter.iterations; }
     double unreported_ns() const;
     double allowed_ns(double bytes) const;
   };
-  static void keep(Least& least, const Timed& timed);
+  static void keep(Least& least, const Timed& timed, double unreported_ns);
   std::string complaint_of_turns() const;
   Pair requests_, turns_;
   std::vector<Timed> short_turns_, long_turns_;
