@@ -76,6 +76,7 @@ def capture(process: subprocess.Popen, spec: dict, folder: Path, name: str) -> d
         "--networks",
         str(folder / "networks"),
     ]
+    assert process.stdin and process.stdout
     process.stdin.write(
         json.dumps({"arguments": arguments, "log": str(folder / f"{name}.log")}) + "\n"
     )
@@ -131,7 +132,7 @@ def main() -> None:
                 columns[size] = capture(process, spec, folder, size) | {
                     "MB": (bytes_below(folder) - before) / 1e6
                 }
-            process.stdin.close()
+            process.communicate()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     show(

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -232,7 +233,7 @@ def voc(data_dir: Path, rounds: int, size: int, interpreter: str, opponents: str
         names.write("\n".join(images))
         names.flush()
 
-        def opponent(library: str, python_of: str):
+        def opponent(library: str, python_of: str) -> Callable[[], Times | None]:
             return lambda: python(python_of, OPPONENT, library, str(devkit), str(size), names.name)
 
         runs = {

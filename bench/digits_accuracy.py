@@ -38,6 +38,7 @@ import preloaded  # noqa: E402
 
 preloaded.pytest_configure(SimpleNamespace())  # the protocol's client is the tests'
 from client import Worker, prepare  # noqa: E402
+from specs import whole  # noqa: E402
 
 BATCH, TRAIN, TEST = 64, 22, 6  # batches; 1792 of the 1797 digits
 OPTIMISER = {
@@ -81,17 +82,16 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 def capture(folder: Path) -> Path:
     """The bundle of the case; the rings that it holds are not used."""
-    spec = {
-        "model": "mnist_convnet",
-        "mode": "train",
-        "batch": BATCH,
-        "precision": "fp32",
-        "device": "cpu",
-        "threads": 2,
-        "seed": 0,
-        "ring": 2,
-        "optimiser": OPTIMISER,
-    }
+    spec = whole(
+        {
+            "model": "mnist_convnet",
+            "mode": "train",
+            "batch": BATCH,
+            "threads": 2,
+            "ring": 2,
+            "optimiser": OPTIMISER,
+        }
+    )
     (folder / "spec.json").write_text(json.dumps(spec))
     subprocess.run(
         [

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import os
 import random
 import shutil
@@ -25,11 +26,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src" / "export" / "shared"))
+sys.path.insert(0, str(ROOT / "runtime" / "serve"))
 from tensor_files import read_safetensors, write_safetensors  # noqa: E402
 
 MODEL = "mnist_convnet"
@@ -42,7 +44,7 @@ FLAGS = "-O1 -g -fsanitize=address -fno-omit-frame-pointer"
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
-def run(words: list, **more) -> subprocess.CompletedProcess:
+def run(words: list, **more: Any) -> subprocess.CompletedProcess:
     return subprocess.run(
         [str(word) for word in words],
         capture_output=True,
@@ -97,10 +99,10 @@ def wrong_tensors(group: str) -> Iterator[tuple[str, Change]]:
     name = f"{group}/x"
 
     def changed(value: Callable[[np.ndarray], np.ndarray]) -> Change:
-        return lambda tensors: tensors | {name: np.ascontiguousarray(value(tensors[name]))}
+        return with_value(name, value)
 
     for dtype in ("f8", "f2", "i8", "i4", "i2", "i1", "u1", "?"):
-        yield f"type {dtype}", changed(lambda x, dtype=dtype: x.astype(dtype))
+        yield f"type {dtype}", changed(operator.methodcaller("astype", dtype))
     yield "half of the batch", changed(lambda x: np.zeros((x.shape[0] + 1, *x.shape[1:]), "f4"))
     yield "an empty batch", changed(lambda x: x[:0])
     yield "a height of 0", changed(lambda x: x[:, :, :0])
@@ -136,12 +138,11 @@ def wrong_references(reference: dict[str, np.ndarray]) -> Iterator[tuple[str, Ch
             ("float32", lambda x: x.astype("f4")),
             ("empty", lambda x: x.reshape(-1)[:0]),
         ):
-            yield (
-                f"{name} {what}",
-                lambda tensors, name=name, value=value: (
-                    tensors | {name: np.ascontiguousarray(value(tensors[name]))}
-                ),
-            )
+            yield f"{name} {what}", with_value(name, value)
+
+
+def with_value(name: str, value: Callable[[np.ndarray], np.ndarray]) -> Change:
+    return lambda tensors: tensors | {name: np.ascontiguousarray(value(tensors[name]))}
 
 
 def with_header(data: bytes, change: Callable[[dict], None]) -> bytes:
@@ -151,6 +152,11 @@ def with_header(data: bytes, change: Callable[[dict], None]) -> bytes:
     change(header)
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+def with_first(data: bytes, **fields: object) -> bytes:
+    """The file with other fields of its first tensor."""
+    return with_header(data, lambda header: header[sorted(header)[0]].update(fields))
 
 
 def damaged_files(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -187,24 +193,17 @@ def damaged_files(data: bytes) -> Iterator[tuple[str, bytes]]:
     ):
         yield (
             f"offsets {what}",
-            with_header(
-                data,
-                lambda header, place=place: header[sorted(header)[0]].update(data_offsets=place),
-            ),
+            with_first(data, data_offsets=place),
         )
     for shape in ([2**32, 2**32], [2**62, 4], [-1], [1.5], "4", [10**30], [[1]]):
         yield (
             f"shape {shape}",
-            with_header(
-                data, lambda header, shape=shape: header[sorted(header)[0]].update(shape=shape)
-            ),
+            with_first(data, shape=shape),
         )
     for dtype in ("F33", "", "f32", 5, None):
         yield (
             f"type {dtype!r}",
-            with_header(
-                data, lambda header, dtype=dtype: header[sorted(header)[0]].update(dtype=dtype)
-            ),
+            with_first(data, dtype=dtype),
         )
     yield "a header without end", struct.pack("<Q", 12) + b'{"a":{"dtype'
     yield "deep brackets", struct.pack("<Q", 100000) + b"[" * 100000
@@ -228,7 +227,9 @@ class Tried:
     """Counts of one program, and what went wrong."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.counts, self.wrong = name, Counter(), []
+        self.name = name
+        self.counts: Counter[str] = Counter()
+        self.wrong: list[str] = []
 
     def file(self, what: str, words: list, must_refuse: bool = True) -> None:
         done = run(

@@ -225,7 +225,7 @@ def answer_once(place: Place, draw: random.Random) -> tuple[str, list[str]]:
 
 
 def store_once(
-    place: Place, whole: dict[tuple[str, ...], str], draw: random.Random, kind: str
+    place: Place, whole: dict[tuple[str, str, str, str], str], draw: random.Random, kind: str
 ) -> Counter[str]:
     """What the reading commands made of a damaged copy of the store; what did not hold is in it as
     text."""

@@ -10,6 +10,7 @@ of two states; noise within restarts is left out.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import random
 import statistics
@@ -83,7 +84,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20000)
     runs = parser.parse_args().runs
     source = random.Random(1)
-    draws: dict[str, Draw] = {name: lambda sd=sd: source.gauss(0, sd) for name, sd in PAIRS.items()}
+    draws: dict[str, Draw] = {
+        name: functools.partial(source.gauss, 0, sd) for name, sd in PAIRS.items()
+    }
     draws["two states, 14%"] = lambda: 0.14 * (source.randrange(2) - source.randrange(2))
     counts = [str(n) for n in RESTARTS]
 

@@ -95,7 +95,9 @@ def plant(options: argparse.Namespace, experiment: Experiment) -> dict[str, int]
         return json.loads(turns_file.read_text(encoding="utf-8"))
     words = [*CASES[experiment.case], "--levels", "eager", "--threads", str(experiment.threads)]
     result = compare(options, [*words, "--restarts", "3", "--budget", "6s"], None)
-    time_ms = row_of(result, "eager")["end_to_end_ms"] if result else None
+    if not result:
+        return None
+    time_ms = row_of(result, "eager")["end_to_end_ms"]
     if not time_ms:
         return None
     turn_ns = cost_ns(10000) / 10000
@@ -145,7 +147,9 @@ def run_ab(options: argparse.Namespace, experiment: Experiment, words: list[str]
     words = [*words, "--levels", ",".join(["eager", *turns])]
     result = compare(options, words, levels_of(options, experiment))
     after = {name: cost_ns(count) for name, count in turns.items()}
-    time_ms = row_of(result, "eager")["end_to_end_ms"] if result else None
+    if not result:
+        return None
+    time_ms = row_of(result, "eager")["end_to_end_ms"]
     if not time_ms:
         return None
     rows = {}

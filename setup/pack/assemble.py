@@ -121,11 +121,13 @@ def lay_kit(out: Path, build: Path) -> None:
     )
     library = out / "bin" / "libstrata_kit_cuda.so"
     subprocess.run(
-        ["g++", "-shared", "-o", library, "-Wl,--whole-archive"]
-        + [build / archive for archive in ARCHIVES]
-        + ["-Wl,--no-whole-archive", "-fopenmp", "-Wl,-Bsymbolic"]
-        + [wheels / name for name in NVIDIA_LIBRARIES]
-        + ["-ldl"],
+        [
+            *("g++", "-shared", "-o", library, "-Wl,--whole-archive"),
+            *(build / archive for archive in ARCHIVES),
+            *("-Wl,--no-whole-archive", "-fopenmp", "-Wl,-Bsymbolic"),
+            *(wheels / name for name in NVIDIA_LIBRARIES),
+            "-ldl",
+        ],
         check=True,
     )
     lay_program(library, out)
@@ -177,8 +179,8 @@ def assemble(out: Path, build: Path, steps: Path, data: list[Path]) -> None:
     lay_kit(out, build)
     lay_tree(out)
     lay_packages(out)
-    for folder in data:
-        shutil.copytree(folder, out / "data" / folder.name)
+    for place in data:
+        shutil.copytree(place, out / "data" / place.name)
     shutil.copy2(Path(__file__).parent / "run.py", out / "run")
     (out / "run").chmod(0o755)
     shutil.copy2(steps, out / "steps.py")

@@ -77,7 +77,7 @@ def test_python_is_formatted():
     passes([PROGRAMS / "ruff", "format", "--check"], ".venv/bin/ruff format")
 
 
-def test_python_of_the_sdk_the_capture_and_set_up_has_right_types():
+def test_python_of_the_sdk_the_capture_set_up_and_benchmarks_has_right_types():
     passes([PROGRAMS / "mypy", "--no-error-summary"], "fix what it says; .venv/bin/mypy repeats it")
 
 
