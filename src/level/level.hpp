@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "core/participant_id.hpp"
 
 namespace strata::level {
 
@@ -47,11 +48,11 @@ struct Level {
   std::vector<std::string> ignored;  // keys of level.json that this version does not know
   std::string in_environment;        // of several that --env names; empty: in the only one, or in none of them
 
-  std::string level_and_variant() const { return variant == "default" ? id : id + "@" + variant; }  // as of --levels
+  core::ParticipantId participant() const { return {id, variant, in_environment}; }
+  std::string level_and_variant() const { return participant().level_and_variant(); }
   // What `load` and the prepare command say; empty: nothing.
   std::string told_variant() const { return variant == "default" || variant == kHugePages ? "" : variant; }
-  // Of the participant: "compile@freezing[new]".
-  std::string name() const { return level_and_variant() + (in_environment.empty() ? "" : "[" + in_environment + "]"); }
+  std::string name() const { return participant().name(); }
 };
 
 // The level with a variant's settings in place of its own.

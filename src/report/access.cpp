@@ -6,10 +6,11 @@
 namespace strata::report {
 
 std::string level_name(const Json& row) {
-  const auto variant = text(row, "variant");
-  const auto environment = text(row, "environment");
-  return text(row, "level") + (variant.empty() || variant == "default" ? "" : "@" + variant) +
-         (environment.empty() ? "" : "[" + environment + "]");
+  return participant_of(row).name();
+}
+
+core::ParticipantId participant_of(const Json& row) {
+  return {text(row, "level"), text(row, "variant"), text(row, "environment")};
 }
 
 bool is_measured(const Json& row) {

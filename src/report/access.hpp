@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/lookup.hpp"
+#include "core/participant_id.hpp"
 
 namespace strata::report {
 
@@ -19,6 +20,7 @@ using Json = nlohmann::json;
 // "compile", or "compile@max-autotune" where the variant is not the default one; of several environments also
 // "compile[new]".
 std::string level_name(const Json& row);
+core::ParticipantId participant_of(const Json& row);
 
 bool is_measured(const Json& row);
 

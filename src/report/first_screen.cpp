@@ -119,10 +119,9 @@ std::string proof_note(const Json& run, const Json& one_case, const std::vector<
 std::vector<std::pair<std::string, std::string>> about(const std::vector<LevelLine>& levels) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& line : levels) {
-    const auto variant = text(*line.row, "variant");
-    const bool plain = variant.empty() || variant == "default";
-    const auto name = text(*line.row, "level") + (plain ? "" : "@" + variant);
-    const auto title = text(*line.row, "title") + (plain ? "" : ": " + text(*line.row, "default"));
+    const auto participant = participant_of(*line.row);
+    const auto name = participant.level_and_variant();
+    const auto title = text(*line.row, "title") + (participant.is_plain() ? "" : ": " + text(*line.row, "default"));
     const bool known = std::ranges::any_of(out, [&](const auto& entry) { return entry.first == name; });
     if (!known && !text(*line.row, "title").empty()) out.emplace_back(name, title);
   }

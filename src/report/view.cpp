@@ -231,10 +231,11 @@ struct CaseView::Origin {
 
 // A measured level in the environment of a row; of a row that has none, what has none either or was captured beside it.
 std::optional<std::size_t> CaseView::beside(const store::Row& row, const std::string& level) const {
-  if (const auto here = numbers_.index_of(store::name_of(level, row.environment))) return here;
+  if (const auto here = numbers_.index_of(core::ParticipantId{.level = level, .environment = row.environment}.name()))
+    return here;
   if (!row.environment.empty()) return numbers_.index_of(level);
   const Json& first = run_.environments.empty() ? Json() : run_.environments.front();
-  return numbers_.index_of(store::name_of(level, text(first, "name")));
+  return numbers_.index_of(core::ParticipantId{.level = level, .environment = text(first, "name")}.name());
 }
 
 // The ledger draws edges within one environment: the reference's level in that of a row.

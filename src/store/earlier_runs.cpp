@@ -39,7 +39,7 @@ Result<std::vector<OutOfMemory>> Store::out_of_memory(const Json& machine) const
     if (!question) ask.complain(question.error().what);
     const auto settings = ask.json(Shape::object), environments = ask.json(Shape::array);
     if (!ask.fault().empty()) return connection_.damaged("what ran out of memory: " + ask.fault());
-    all.push_back({.level = name_of(variant == "default" ? level : level + "@" + variant, environment),
+    all.push_back({.level = core::ParticipantId{level, variant, environment}.name(),
                    .torch = environments.empty() ? std::string() : lookup::text(environments.front(), "torch"),
                    .question = std::move(*question),
                    .limit_gib = lookup::number(settings, "memory_limit_gib").value_or(0)});
@@ -66,7 +66,7 @@ Result<std::vector<PeakMemory>> Store::peak_memories(const std::string& model, c
   while (ask.step()) {
     PeakMemory peak;
     const auto level = ask.text(), variant = ask.text(), environment = ask.text();
-    peak.level = name_of(variant == "default" ? level : level + "@" + variant, environment);
+    peak.level = core::ParticipantId{level, variant, environment}.name();
     auto question = core::read_case(ask.json(Shape::object), "\"canonical\"");
     if (!question) ask.complain(question.error().what);
     if (question) peak.question = std::move(*question);
@@ -111,7 +111,7 @@ Result<std::vector<StepTime>> Store::step_times(const core::Case& question, std:
     while (ask.step()) {
       const auto level = ask.text(), variant = ask.text(), environment = ask.text();
       StepTime entry;
-      entry.level = name_of(variant == "default" ? level : level + "@" + variant, environment);
+      entry.level = core::ParticipantId{level, variant, environment}.name();
       entry.run_id = ask.text();
       auto started = ask.text();
       entry.ms = ask.real(0, kMostMs);

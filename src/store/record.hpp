@@ -11,6 +11,7 @@
 
 #include "core/case.hpp"
 #include "core/metric.hpp"
+#include "core/participant_id.hpp"
 
 namespace strata::store {
 
@@ -28,11 +29,6 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-// "compile[new]": a level, or level@variant, in one of several environments.
-inline std::string name_of(const std::string& level, const std::string& environment) {
-  return environment.empty() ? level : level + "[" + environment + "]";
-}
-
 // One participant for one case. `environment`: its name among several; empty: there is one, or the level uses none of
 // them. `start_up` holds one object a process start (see measure/session.hpp).
 struct Row {
@@ -44,8 +40,9 @@ struct Row {
   std::vector<Block> blocks;
 
   bool operator==(const Row&) const = default;
-  std::string level_and_variant() const { return variant == "default" ? level : level + "@" + variant; }
-  std::string name() const { return name_of(level_and_variant(), environment); }
+  core::ParticipantId participant() const { return {level, variant, environment}; }
+  std::string level_and_variant() const { return participant().level_and_variant(); }
+  std::string name() const { return participant().name(); }
 };
 
 // A number of a row. `setting` tells several of one name apart; without an end of its interval: nothing bounds it.
