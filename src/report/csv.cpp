@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "core/metric.hpp"
 #include "report/clients.hpp"
 #include "report/render_file.hpp"
 #include "report/table.hpp"
@@ -10,61 +11,53 @@
 namespace strata::report {
 namespace {
 
-// Paths inside a row, in the order of the columns: an object and its fields ("": the row's own).
+// An object and its fields ("": the row's own).
 struct Fields {
   std::string_view object;
   std::vector<std::string_view> names;
 };
 
-// The paths of all fields.
-std::vector<std::string> paths_of(const std::vector<Fields>& all) {
-  std::vector<std::string> paths;
-  for (const auto& [object, names] : all)
+void add_paths(std::vector<std::string>& paths, const std::vector<Fields>& more) {
+  for (const auto& [object, names] : more)
     for (const auto name : names) paths.push_back(fmt::format("{}{}{}", object, object.empty() ? "" : ".", name));
-  return paths;
 }
 
+// Paths inside a row, in the order of the columns: who it is, every declared number that it has once, and what is said
+// of them.
 const std::vector<std::string>& row_paths() {
-  static const auto paths = paths_of({
-      {"",
-       {"level", "variant", "environment", "title", "rank", "language", "peer", "harness", "reference", "state",
-        "reason"}},
-      {"end_to_end_ms", {"estimate", "median", "p90", "p99", "min", "samples"}},
-      {"latency_ms", {"estimate", "median", "p90", "p99", "min", "samples"}},
-      {"", {"throughput_per_s", "steps_per_s"}},
-      {"phases.ms", {"input", "to_device", "forward", "loss", "backward", "update"}},
-      {"", {"cpu_ms"}},
-      {"ratio", {"value", "low", "high", "verdict", "same_within_percent", "smallest_visible_percent"}},
-      {"memory",
-       {"idle_private_bytes", "steady_private_bytes", "peak_private_bytes", "steady_pss_bytes", "above_idle_bytes",
-        "shared_file_bytes", "device_peak_bytes"}},
-      {"startup",
-       {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "warm_start_ms",
-        "cold_start_ms", "prepare_ms"}},
-      {"", {"disk_bytes", "artefact_bytes"}},
-      {"break_even", {"iterations", "low", "high", "never"}},
-      {"break_even_once", {"iterations", "low", "high", "never"}},
-      {"shipped", {"bytes", "libraries_bytes"}},
-      {"lines", {"total"}},
-      {"dynamic", {"state", "unseen", "recompiled", "recompile_ms"}},
-      {"dynamic.against_fixed.ratio", {"value", "low", "high"}},
-      {"proof", {"verdict", "weak", "observed", "reported", "assumed", "first_difference"}},
-      {"aa.ratio", {"value", "low", "high"}},
-      {"tuned.ratio", {"value", "low", "high", "verdict"}},
-      {"", {"repeat"}},
-  });
+  static const auto paths = [] {
+    std::vector<std::string> all;
+    add_paths(all, {{"",
+                     {"level", "variant", "environment", "title", "rank", "language", "peer", "harness", "reference",
+                      "state", "reason"}}});
+    for (const auto& metric : core::kMetrics)
+      if (metric.is_column())
+        for (auto& path : metric.paths()) all.push_back(std::move(path));
+    add_paths(all, {{"phases.ms", {"input", "to_device", "forward", "loss", "backward", "update"}},
+                    {"ratio", {"verdict", "same_within_percent", "smallest_visible_percent"}},
+                    {"break_even", {"never"}},
+                    {"break_even_once", {"never"}},
+                    {"dynamic", {"state", "unseen"}},
+                    {"proof", {"verdict", "weak", "observed", "reported", "assumed", "first_difference"}},
+                    {"aa.ratio", {"value", "low", "high"}},
+                    {"tuned.ratio", {"verdict"}},
+                    {"", {"repeat"}}});
+    return all;
+  }();
   return paths;
 }
 
 // Paths inside a row's point of `accuracy`; columns accuracy_...
 const std::vector<std::string>& point_paths() {
-  static const auto paths = paths_of({
-      {"ratio", {"value", "low", "high", "together"}},
-      {"", {"error", "differ", "answers"}},
-      {"eval", {"state", "reason", "score", "count"}},
-      {"eval.difference", {"value", "low", "high"}},
-      {"eval", {"differ"}},
-  });
+  static const auto paths = [] {
+    std::vector<std::string> all;
+    add_paths(all, {{"ratio", {"value", "low", "high", "together"}},
+                    {"", {"error", "differ", "answers"}},
+                    {"eval", {"state", "reason", "score", "count"}},
+                    {"eval.difference", {"value", "low", "high"}},
+                    {"eval", {"differ"}}});
+    return all;
+  }();
   return paths;
 }
 
