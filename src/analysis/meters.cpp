@@ -45,10 +45,9 @@ std::map<Metric, Meter> meters_of(const store::Row& row, int threads) {
   std::map<Metric, Meter> all;
   const auto used = cpu_utilisation(row, threads);
   all[Metric::cpu_utilisation] = {used, used ? "" : "the level does not report its processor time"};
-  all[Metric::run_queue_wait] = mean_of(row, "run_queue_wait_s", 1e3);
-  all[Metric::page_faults] = mean_of(row, "minor_faults", 1);
-  all[Metric::disk_page_faults] = mean_of(row, "major_faults", 1);
-  all[Metric::switched_out] = mean_of(row, "switched_out", 1);
+#define METER(member, metric, units) all[Metric::metric] = mean_of(row, #member, units);
+#include "core/meter.def"
+#undef METER
   all[Metric::energy] = mean_of(row, "energy", 1);
   return all;
 }

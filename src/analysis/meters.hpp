@@ -17,8 +17,8 @@ struct Meter {
   std::string why_not;
 };
 
-// Of a measured row: cpu_utilisation, run_queue_wait, page_faults, disk_page_faults, switched_out, energy; means over
-// the iterations of all restarts that were seen whole.
+// Of a measured row: cpu_utilisation, energy and what core/meter.def names; means over the iterations of all restarts
+// that were seen whole.
 std::map<core::Metric, Meter> meters_of(const store::Row& row, int threads);
 
 // Processor time over wall time and `threads`: 1 where all of them are busy. nullopt: no block has it.

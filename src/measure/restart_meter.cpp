@@ -48,11 +48,10 @@ nlohmann::json RestartMeter::sums() const {
   const auto after = probe::process_usage(pid_);
   if (!before_ || !after || iterations_ == 0) return nullptr;
   const auto used = *after - *before_;
-  nlohmann::json sums{{"iterations", iterations_},
-                      {"run_queue_wait_s", used.run_queue_wait_s},
-                      {"minor_faults", used.minor_faults},
-                      {"major_faults", used.major_faults},
-                      {"switched_out", used.switched_out}};
+  nlohmann::json sums{{"iterations", iterations_}};
+#define METER(member, metric, units) sums[#member] = used.member;
+#include "core/meter.def"
+#undef METER
   if (energy_)
     sums["energy"] = joules_;
   else

@@ -34,7 +34,7 @@ class RestartMeter {
   std::optional<Work> work() const;
 
   // Sums over the turns so far, as an entry of a row's `meters` (analysis/meters.hpp reads them): iterations,
-  // run_queue_wait_s, minor_faults, major_faults, switched_out, and energy (joules) or, in words, no_energy. Null:
+  // the meters (core/meter.def), and energy (joules) or, in words, no_energy. Null:
   // there was no turn, or the process cannot be read.
   nlohmann::json sums() const;
 

@@ -53,21 +53,20 @@ void add_threads(pid_t pid, Usage& sum) {
 
 Usage& Usage::operator+=(const Usage& other) {
   cpu_s += other.cpu_s;
-  run_queue_wait_s += other.run_queue_wait_s;
-  major_faults += other.major_faults;
-  minor_faults += other.minor_faults;
-  switched_out += other.switched_out;
+#define METER(member, metric, units) member += other.member;
+#include "core/meter.def"
+#undef METER
   return *this;
 }
 
 // A thread or a process that ended takes its counts with it: what would be below nothing is nothing.
 Usage operator-(const Usage& later, const Usage& earlier) {
   const auto left = [](double a, double b) { return std::max(0.0, a - b); };
-  return {.cpu_s = left(later.cpu_s, earlier.cpu_s),
-          .run_queue_wait_s = left(later.run_queue_wait_s, earlier.run_queue_wait_s),
-          .major_faults = left(later.major_faults, earlier.major_faults),
-          .minor_faults = left(later.minor_faults, earlier.minor_faults),
-          .switched_out = left(later.switched_out, earlier.switched_out)};
+  Usage between{.cpu_s = left(later.cpu_s, earlier.cpu_s)};
+#define METER(member, metric, units) between.member = left(later.member, earlier.member);
+#include "core/meter.def"
+#undef METER
+  return between;
 }
 
 std::optional<Usage> process_usage(pid_t pid) {

@@ -16,11 +16,10 @@ namespace strata::probe {
 // Summed over the tree. Threads that ended, and children that ended and were waited for, count in the processor's time,
 // and not in the rest.
 struct Usage {
-  double cpu_s = 0;             // of all threads; one that spins while it waits uses it too
-  double run_queue_wait_s = 0;  // threads that could run and had no processor
-  double major_faults = 0;      // pages that had to be read from a disk
-  double minor_faults = 0;      // pages that were given or mapped
-  double switched_out = 0;      // times that the kernel took a processor away; not those that a thread gave it up
+  double cpu_s = 0;  // of all threads; one that spins while it waits uses it too
+#define METER(member, metric, units) double member = 0;
+#include "core/meter.def"
+#undef METER
 
   Usage& operator+=(const Usage& other);
 };

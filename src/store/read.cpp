@@ -155,9 +155,15 @@ void check_row(Statement& row, const Row& stored) {
     check_flags(row, "start_up", start, {"cold"});
   }
   for (const Json& sums : outside::field(stored.info, "meters"))
-    check_numbers(
-        row, "info.meters", sums,
-        {"restart", "iterations", "run_queue_wait_s", "minor_faults", "major_faults", "switched_out", "energy"});
+    check_numbers(row, "info.meters", sums,
+                  {
+                      "restart",
+                      "iterations",
+                      "energy",
+#define METER(member, metric, units) #member,
+#include "core/meter.def"
+#undef METER
+                  });
   check_flags(row, "info", stored.info, {"tuned", "harness", "peer"});
   check_numbers(row, "info.cold_start", outside::field(stored.info, "cold_start"), {"total_ms", "prepare_ms"});
   check_numbers(row, "info.libraries", outside::field(stored.info, "libraries"), {"bytes"});
