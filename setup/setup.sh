@@ -43,7 +43,8 @@ built_earlier=$([[ $need == program ]] || ! is_ready levels "$python" || printf 
 
 set_up_packages "$need"
 targets=(strata)
-[[ $parts != *" fast "* && $parts != *" long "* ]] || targets+=(strata_unit)
+# it writes the pages that `report` looks at, in whichever build there is
+if [[ $parts == *" fast "* || $parts == *" long "* || ($parts == *" report "* && $parts != *" unit "*) ]]; then targets+=(strata_unit); fi
 [[ $parts != *" levels "* && $parts != *" compat "* && $parts != *" long "* ]] || targets+=(strata_training_graph strata_network_code strata_judge_trainings)
 build_preset release "${parts:+ON}" "${targets[@]}"
 if [[ $parts == *" unit "* ]]; then

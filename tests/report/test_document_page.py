@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of documents (src/report/document.hpp) in a real browser: figures are drawn from data,
-whatever the names in it; strata_unit writes the pages."""
+whatever the names in it; strata_unit writes the pages, in whichever build there is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 from browser import Browser, find_chromium
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "build/release/strata_unit"
+BUILDS = [ROOT / f"build/{preset}/strata_unit" for preset in ("release", "asan")]
+PROGRAM = next((build for build in BUILDS if build.exists()), BUILDS[0])
 EVIL = "</script><img src=x onerror=alert(1)>\"'&"
 
 pytestmark = [
