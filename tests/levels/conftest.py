@@ -129,7 +129,6 @@ def pytest_collection_modifyitems(items):
         "train_judged",
         "odd_networks",
         "train_verb",
-        "sweep_levels",
         "sound_levels",
         "export",
         "cpp_levels",
