@@ -9,6 +9,8 @@ from client import Worker
 from safetensors.numpy import save_file
 from scale_level import MEASURE, code_of
 
+from strata_sdk import fresh_inputs
+
 
 @pytest.mark.parametrize(
     "changed",
@@ -158,3 +160,32 @@ def test_inputs_without_values_that_can_hold_a_number_stay_as_they_are(sample, t
         assert (
             answer["fresh"]["places"] == 0 and (worker.result(0)["0/output"] == value * 10.0).all()
         )
+
+
+def test_a_request_of_one_iteration_prepares_as_much_as_one_of_many(monkeypatch):
+    """What a request takes beside its iterations must not grow with them: the driver would take
+    it for untold time of each (src/proof/clock.hpp)."""
+    looked_at = []
+    monkeypatch.setattr(
+        fresh_inputs, "_find", lambda inputs, places: looked_at.append(inputs) or None
+    )
+    ring = [(np.ones(3, np.float32),) for _ in range(4)]
+    for indices in ([2], [0, 1, 2, 3, 0]):
+        fresh_inputs.FreshInputs(ring, indices, 1, PLACES, 0, None)
+    assert len(looked_at) == 2 * len(ring)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.9, 0.999, 1.0])
+def test_each_place_takes_the_next_value_that_can_hold_a_number(zeros):
+    random = np.random.default_rng(7)
+    values = random.standard_normal(1000).astype(np.float32)
+    values[random.random(1000) < zeros] = 0
+    values[:4] = [np.nan, np.inf, 1e-35, 3]
+    places = [0, 1, 3, 999, 5000, 17, 17, 2**40]
+    expected: list[int] = []
+    for place in places:
+        on = [(place + i) % 1000 for i in range(512)]
+        can = [i for i in on if np.isfinite(values[i]) and abs(values[i]) > 1e-30]
+        expected += [i for i in can if i not in expected][:1]
+    _, at, was = fresh_inputs._find((values,), places)
+    assert at.tolist() == expected and was.tolist() == values.view(np.uint32)[at].tolist()

@@ -14,6 +14,7 @@ import numpy
 
 _BITS = 3  # of a place: at most seven units in the last place of its value
 _LOOKS = 512  # values that are looked at from a place on
+_NEAR = 16  # of these, as many as are looked at for all places at once
 _UNSIGNED = {numpy.dtype("float32"): numpy.uint32, numpy.dtype("float64"): numpy.uint64}
 
 
@@ -40,20 +41,16 @@ class FreshInputs:
         if other is not None and other != entries[at]:
             self._exchange_at, self._pairs = at, list(zip(arrays[entries[at]], arrays[other]))
             entries[at] = other
-        spots = {entry: _find(arrays[entry], places) for entry in set(entries)}
+        # of all entries: what a request takes must not grow with its iterations
+        spots = [_find(inputs, places) for inputs in arrays]
         # in use, the fewest of all entries; 0: some entry has none
-        self.places = min(
-            (0 if spot is None else len(spot[1]) for spot in spots.values()), default=0
-        )
-        self._before = [spot for spot in spots.values() if spot is not None]
-        numbers = first + numpy.arange(len(entries), dtype=numpy.uint64)
-        values = {
-            entry: _numbered(spot[2], numbers) for entry, spot in spots.items() if spot is not None
-        }
+        self.places = min((0 if spot is None else spot[1].size for spot in spots), default=0)
+        self._before = [spot for spot in spots if spot is not None]
+        digits = _digits(first + numpy.arange(len(entries), dtype=numpy.uint64), len(places))
         # all that is computed, so that put() only writes
         self._rows = [
-            None if (spot := spots[entry]) is None else (spot[0], spot[1], values[entry][i])
-            for i, entry in enumerate(entries)
+            None if (spot := spots[entry]) is None else (spot[0], spot[1], _numbered(spot[2], row))
+            for entry, row in zip(entries, digits)
         ]
 
     def __enter__(self) -> FreshInputs:
@@ -97,20 +94,40 @@ def _find(inputs: tuple[numpy.ndarray, ...], places: Sequence[int]) -> tuple[Any
     if array is None:
         return None
     flat = array.reshape(-1)
+    size = flat.size
+    starts = [place % size for place in places]
+
+    def look(start: Any, looks: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+        where = (start + numpy.arange(min(size, looks))) % size
+        values = flat[where]
+        return where, numpy.isfinite(values) & (numpy.abs(values) > 1e-30)
+
     at: list[int] = []
-    for place in places:
-        looked = (place % flat.size + numpy.arange(min(flat.size, _LOOKS))) % flat.size
-        values = flat[looked]
-        good = looked[numpy.isfinite(values) & (numpy.abs(values) > 1e-30)]
-        at.extend([int(index) for index in good if int(index) not in at][:1])
+    near, can_hold = look(numpy.array(starts, dtype=numpy.int64)[:, None], _NEAR)
+    for start, where, good in zip(starts, near, can_hold):
+        index = _first(where[good], at)
+        if index is None:
+            where, good = look(start, _LOOKS)
+            index = _first(where[good], at)
+        if index is not None:
+            at.append(index)
     if not at:
         return None
-    bits, where = flat.view(_UNSIGNED[array.dtype]), numpy.array(at)
-    return bits, where, bits[where].copy()
+    bits, places_in_use = flat.view(_UNSIGNED[array.dtype]), numpy.array(at)
+    return bits, places_in_use, bits[places_in_use].copy()
 
 
-def _numbered(was: numpy.ndarray, numbers: numpy.ndarray) -> numpy.ndarray:
-    """What stands at the places with each number in the last bits, a row a number."""
-    shifts = _BITS * numpy.arange(was.size, dtype=numpy.uint64)
-    digits = (numbers[:, None] >> shifts) & numpy.uint64(2**_BITS - 1)
-    return (was & ~was.dtype.type(2**_BITS - 1)) | digits.astype(was.dtype)
+def _first(indices: numpy.ndarray, taken: Sequence[int]) -> int | None:
+    """That is not taken: one of the first few, since few are."""
+    return next((i for i in indices[: len(taken) + 1].tolist() if i not in taken), None)
+
+
+def _digits(numbers: numpy.ndarray, places: int) -> numpy.ndarray:
+    """A row a number: its last bits for each place."""
+    shifts = _BITS * numpy.arange(places, dtype=numpy.uint64)
+    return (numbers[:, None] >> shifts) & numpy.uint64(2**_BITS - 1)
+
+
+def _numbered(was: numpy.ndarray, digits: numpy.ndarray) -> numpy.ndarray:
+    """What stands at the places with a number in the last bits."""
+    return (was & ~was.dtype.type(2**_BITS - 1)) | digits[: was.size].astype(was.dtype)
