@@ -5,13 +5,13 @@
 
 #include <cmath>
 
+#include "analysis/blocks.hpp"
 #include "analysis/estimate.hpp"
+#include "analysis/learn.hpp"
+#include "analysis/load_facts.hpp"
 #include "analysis/reliability.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
-#include "measure/interleave.hpp"
-#include "measure/learn.hpp"
-#include "measure/load_facts.hpp"
 #include "requests/commands.hpp"
 
 namespace strata::analysis {
@@ -37,7 +37,7 @@ std::vector<double> log_times(const stats::Blocks& blocks, std::size_t level) {
 }  // namespace
 
 std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room) {
-  return log_times(measure::medians({&row}, room, 0), 0);
+  return log_times(medians({&row}, room, 0), 0);
 }
 
 double process_sigma(const Json& trust, int threads) {
@@ -48,7 +48,7 @@ double process_sigma(const Json& trust, int threads) {
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_case)
     : run_(run),
       case_(run_case),
-      room_(measure::room_of(run_case.question, run.machine)),
+      room_(room_of(run_case.question, run.machine)),
       sigma_(process_sigma(run_case.trust, room_.threads)),
       minimum_(number(run_case.trust, "minimum_effect").value_or(0.01)),
       together_(outside::flag_or(run_case.trust, "together", true)) {
@@ -58,7 +58,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
       measured_.push_back(&row);
     }
   reliable_ = find_reliable();
-  blocks_ = measure::medians(measured_, room_, 0);
+  blocks_ = medians(measured_, room_, 0);
   settle_times();
   if (flag(run.settings, "tuned")) find_tuned();
 }
@@ -66,7 +66,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
 bool CaseStatistics::find_reliable() const {
   std::size_t all = 0, disturbed = 0;
   for (const auto* row : measured_)
-    for (const auto& why : measure::disturbances(*row, room_)) {
+    for (const auto& why : disturbances(*row, room_)) {
       ++all;
       disturbed += !why.empty();
     }
@@ -82,7 +82,7 @@ std::optional<std::size_t> CaseStatistics::index_of(const std::string& name) con
 void CaseStatistics::settle_times() {
   const auto joint = stats::joint_estimates(blocks_).milliseconds;
   for (std::size_t i = 0; i < measured_.size(); ++i) {
-    const auto why = measure::disturbances(*measured_[i], room_);
+    const auto why = disturbances(*measured_[i], room_);
     std::vector<double> samples_ms;
     double blocks = 0, disturbed = 0;
     for (std::size_t b = 0; b < why.size(); ++b) {
@@ -120,7 +120,7 @@ void CaseStatistics::find_tuned() {
 stats::Comparison CaseStatistics::compare(std::size_t reference, std::size_t level) const {
   if (together_)
     return stats::compare(stats::log_differences(blocks_, reference, level), sigma_,
-                          measure::learned_of(case_.trust, measured_[reference]->name(), measured_[level]->name()));
+                          learned_of(case_.trust, measured_[reference]->name(), measured_[level]->name()));
   // Never measured side by side: only the restarts' own medians can be compared.
   return stats::compare_unpaired(log_times(blocks_, reference), log_times(blocks_, level), sigma_);
 }
@@ -240,8 +240,8 @@ Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stat
 }
 
 stats::Comparison CaseStatistics::aa(const store::Row& row) const {
-  return stats::compare(stats::log_differences(measure::twins(row, room_), 0, 1), sigma_,
-                        measure::learned_of(case_.trust, row.name(), row.name()));
+  return stats::compare(stats::log_differences(twins(row, room_), 0, 1), sigma_,
+                        learned_of(case_.trust, row.name(), row.name()));
 }
 
 }  // namespace strata::analysis

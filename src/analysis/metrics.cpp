@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "analysis/client_point.hpp"
+#include "analysis/judge_stored.hpp"
 #include "analysis/meters.hpp"
 #include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
 #include "common/lookup.hpp"
-#include "measure/judge_stored.hpp"
 
 namespace strata::analysis {
 namespace {
@@ -214,7 +214,7 @@ std::vector<store::Metric> metrics_of(const store::Run& run, const store::Case& 
 
 Result<void> store_metrics(store::Store& store, const std::string& run_id, const std::string& case_key) {
   auto run = STRATA_TRY(store.load_case(run_id, case_key));
-  measure::judge_stored(run);
+  judge_stored(run);
   for (const auto& run_case : run.cases) STRATA_TRY(store.set_metrics(run_id, run_case.key, metrics_of(run, run_case)));
   return {};
 }

@@ -9,7 +9,7 @@
 
 namespace strata::analysis {
 
-// Of every row, judged (measure/judge_stored.hpp). Only `measured` rows have numbers, but for what their proof says.
+// Of every row, judged (analysis/judge_stored.hpp). Only `measured` rows have numbers, but for what their proof says.
 // What is not known has no metric.
 std::vector<store::Metric> metrics_of(const store::Run& run, const store::Case& run_case);
 

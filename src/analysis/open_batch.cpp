@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/blocks.hpp"
 #include "analysis/estimate.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
-#include "measure/interleave.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::analysis {
@@ -61,8 +61,7 @@ store::Row row_of(const Json& blocks) {
 Json against_fixed(const Json& measured, const stats::Room& room, double sigma, double minimum, bool reliable) {
   if (!at(measured, "turns").is_object()) return {};
   const auto fixed = row_of(list(measured, "turns.fixed")), open = row_of(list(measured, "turns.open"));
-  const auto comparison =
-      stats::compare(stats::log_differences(measure::medians({&fixed, &open}, room, 0), 0, 1), sigma);
+  const auto comparison = stats::compare(stats::log_differences(medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::inconclusive;
   Json ratio = interval(comparison.ratio());
   ratio["verdict"] = std::string(stats::to_string(direction));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/reliability.hpp"
 
-#include "measure/interleave.hpp"
-#include "measure/load_facts.hpp"
+#include "analysis/blocks.hpp"
+#include "analysis/load_facts.hpp"
 
 namespace strata::analysis {
 namespace {
@@ -12,11 +12,11 @@ constexpr double kWaitedShare = 0.01;  // as of a block (stats/disturbed.hpp)
 }  // namespace
 
 bool is_reliable(const store::Case& run_case, const stats::Room& room, std::size_t disturbed, std::size_t timed) {
-  return !stats::crowded(room, measure::load_of(run_case).taken()) || 2 * disturbed <= timed;
+  return !stats::crowded(room, load_of(run_case).taken()) || 2 * disturbed <= timed;
 }
 
 bool is_reliable(const store::Run& run, const store::Case& run_case, const std::vector<const Learning*>& levels) {
-  const auto room = measure::room_of(run_case.question, run.machine);
+  const auto room = room_of(run_case.question, run.machine);
   std::size_t disturbed = 0, timed = 0;
   for (const auto* level : levels)
     for (const int repeat : level->repeats())

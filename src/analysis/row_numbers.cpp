@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "analysis/blocks.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
-#include "measure/interleave.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::analysis {
@@ -30,7 +30,7 @@ void add_restarts(RowNumbers& out, const CaseStatistics& statistics, const store
 RowNumbers row_numbers(const CaseStatistics& statistics, std::size_t i, double batch) {
   RowNumbers out;
   const auto& row = *statistics.measured()[i];
-  const auto why = measure::disturbances(row, statistics.room());
+  const auto why = disturbances(row, statistics.room());
   double cpu_ns = 0, blocks = 0, disturbed = 0;
   bool has_cpu = true;
   for (std::size_t b = 0; b < row.blocks.size(); ++b) {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
+#include "analysis/warnings.hpp"
 #include "cli/console.hpp"
 #include "cli/verbs.hpp"
 #include "measure/measuring_mark.hpp"
-#include "measure/warnings.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 
@@ -50,7 +50,7 @@ Result<int> run_calibration(const std::string& store_path) {
         "end them and run it again", Exit::environment);
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   if (mark.other())
-    return fail(measure::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
+    return fail(analysis::warnings::another_run(*mark.other()) + "; a calibration now would blame the machine for it",
                 "run it again when that has ended", Exit::environment);
   std::vector<int> thread_counts{1};
   if (probe::physical_cores() > 1) thread_counts.push_back(probe::physical_cores());

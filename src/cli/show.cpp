@@ -4,12 +4,12 @@
 
 #include <memory>
 
+#include "analysis/judge_stored.hpp"
 #include "cli/console.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/write_whole.hpp"
 #include "engine/queries.hpp"
-#include "measure/judge_stored.hpp"
 #include "report/render_file.hpp"
 #include "report/run_documents.hpp"
 #include "report/samples.hpp"
@@ -105,7 +105,7 @@ Result<void> write_report(const ShowArguments& a) {
 Result<void> export_data(const ShowArguments& a) {
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   auto run = STRATA_TRY(load(a, a.runs.front()));
-  measure::judge_stored(run);
+  analysis::judge_stored(run);
   const auto text = a.format == "json" ? report::samples_json(run) : report::samples_csv(run);
   if (!a.output.empty()) return write_whole(a.output, text);
   answer(text);

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <map>
 
+#include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
-#include "measure/warnings.hpp"
 #include "report/access.hpp"
 #include "report/sentence.hpp"
 #include "store/run_state.hpp"
@@ -23,13 +23,13 @@ Result<void> StoredRun::begin() {
   STRATA_TRY(resumed_ ? store_.continue_run(run_) : store_.begin_run(run_));
   begun_ = true;
   for (const auto& problem : problems_)
-    STRATA_TRY(store_.add_warning(run_.run_id, measure::warnings::broken_level(problem.error.what)));
+    STRATA_TRY(store_.add_warning(run_.run_id, analysis::warnings::broken_level(problem.error.what)));
   return {};
 }
 
 bool StoredRun::end(double wall_s, std::optional<Error>& failed) {
   if (!begun_) return false;
-  if (interrupted()) (void)store_.add_warning(run_.run_id, measure::warnings::interrupted_run());
+  if (interrupted()) (void)store_.add_warning(run_.run_id, analysis::warnings::interrupted_run());
   run_.finished = utc_now();
   run_.interrupted = interrupted() || is_cut_;
   run_.settings["wall_s"] = before_s_ + wall_s;

@@ -10,15 +10,15 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/blocks.hpp"
 #include "analysis/metrics.hpp"
+#include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
 #include "core/bundle_info.hpp"
-#include "measure/interleave.hpp"
 #include "measure/machine_facts.hpp"
-#include "measure/warnings.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::engine {
@@ -157,7 +157,7 @@ std::vector<SweepRunner::Point*> SweepRunner::search_on() {
       if (!curves.contains(row.name())) return;
       const auto& question = point->captured->bundle.question;
       curves[row.name()][batch] =
-          analysis::batch_seen(row, question, measure::room_of(question, ready_.setting.machine));
+          analysis::batch_seen(row, question, analysis::room_of(question, ready_.setting.machine));
     };
     if (point->open)
       for (const auto& participant : point->open->participants()) look(participant.row);
@@ -340,7 +340,7 @@ Result<void> SweepRunner::note_missing(Point& point, const Error& error) {
   STRATA_TRY(stored_.begin());
   const auto named = words(plan::point_of(point.spec));
   events_.note(fmt::format("{}: {}", named, error.what));
-  return store_.add_warning(ready_.setting.run_id, measure::warnings::missing_point(named, error.what));
+  return store_.add_warning(ready_.setting.run_id, analysis::warnings::missing_point(named, error.what));
 }
 
 }  // namespace strata::engine

@@ -11,9 +11,9 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/limit.hpp"
 #include "core/bundle_info.hpp"
 #include "data/catalogue.hpp"
-#include "measure/peaks.hpp"
 #include "probe/limits.hpp"
 #include "report/access.hpp"
 #include "report/format.hpp"
@@ -97,7 +97,7 @@ Counts counts_of(const TrainingPlan& plan, const fs::path& cache) {
 
 // Of one image.
 Result<double> forward_flops(const plan::Bundle& bundle) {
-  const auto flops = measure::flops_of(bundle.info);
+  const auto flops = analysis::flops_of(bundle.info);
   if (!flops) return fail("what the network computes is not counted");
   return *flops / static_cast<double>(std::max<std::int64_t>(1, bundle.question.batch));
 }

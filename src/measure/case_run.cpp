@@ -5,15 +5,16 @@
 
 #include <algorithm>
 
+#include "analysis/learn.hpp"
+#include "analysis/limit.hpp"
+#include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "measure/isolated.hpp"
-#include "measure/learn.hpp"
 #include "measure/level_executor.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/peaks.hpp"
-#include "measure/warnings.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
 #include "proof/agreement.hpp"
@@ -36,7 +37,7 @@ Result<void> CaseRun::look_at_machine() {
   const auto sigma = STRATA_TRY(facts_.process_sigma(threads()));
   record.trust = {{"process_sigma", sigma.value},
                   {"process_sigma_source", sigma.source},
-                  {"minimum_effect", kMinimumEffect},
+                  {"minimum_effect", analysis::kMinimumEffect},
                   {"together", true}};
   return {};
 }
@@ -52,7 +53,7 @@ Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels
   std::set<std::string> ids;
   for (const auto& level : levels)
     if (!level.harness) ids.insert(level.id);
-  auto learned = STRATA_TRY(learn(store_, setting.run_id, record, ids));
+  auto learned = STRATA_TRY(analysis::learn(store_, setting.run_id, record, ids));
   record.trust["learned"] = std::move(learned);
   return {};
 }
@@ -89,10 +90,10 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core:
   const bool bfloat16 =
       record.question.precision == core::Precision::bf16 || record.question.precision == core::Precision::amp_bf16;
   if (record.question.device == core::Device::cpu && bfloat16 && !probe::native_bfloat16(probe::cpu()))
-    STRATA_TRY(sink.warning(warnings::emulated(record.id)));
+    STRATA_TRY(sink.warning(analysis::warnings::emulated(record.id)));
   if (const auto& power = references.power(); power.weak)
     return sink.warning(
-        warnings::weak_proof(record.id, power.reason, references.trains() && record.question.batch == 1));
+        analysis::warnings::weak_proof(record.id, power.reason, references.trains() && record.question.batch == 1));
   return {};
 }
 
@@ -146,8 +147,8 @@ std::optional<Failure> CaseRun::prepare_one(const Participant& participant) cons
 
 void CaseRun::certify(Participant& participant) {
   if (participant.job.level.harness) return;
-  participant.evidence.flops = flops_of(bundle.info);
-  participant.evidence.uncounted = uncounted_of(bundle.info);
+  participant.evidence.flops = analysis::flops_of(bundle.info);
+  participant.evidence.uncounted = analysis::uncounted_of(bundle.info);
   participant.evidence.references_shown = participant.job.references_shown;
   auto certificate = references.certificate(participant);
   if (participant.proven_before) certificate = proof::continued(*participant.proven_before, std::move(certificate));
@@ -193,7 +194,7 @@ Result<void> CaseRun::weigh_refusals() {
     answers.push_back({participant.name(), author, refused == sets.end() ? &sets.begin()->second : &refused->second});
   }
   const auto doubt = proof::doubt_of(answers);
-  return doubt.empty() ? Result<void>{} : sink.warning(warnings::others_agree(doubt));
+  return doubt.empty() ? Result<void>{} : sink.warning(analysis::warnings::others_agree(doubt));
 }
 
 void CaseRun::prove(Participant& participant) {
@@ -240,7 +241,7 @@ void CaseRun::store_phases(Participant& participant) const {
 Result<Outcome> CaseRun::finish() {
   Outcome outcome;
   outcome.failed = failed;
-  const auto no_limit = why_no_limit(bundle.info, record.limits);
+  const auto no_limit = analysis::why_no_limit(bundle.info, record.limits);
   for (auto& participant : participants) {
     if (participant.active && !participant.row.blocks.empty()) {
       store_phases(participant);
@@ -252,7 +253,7 @@ Result<Outcome> CaseRun::finish() {
       participant.evidence.iteration_ms = stats::median(walls) * 1e-6;
       if (!latencies.empty()) participant.evidence.latency_ms = stats::median(latencies) * 1e-6;
       if (no_limit.empty())
-        participant.evidence.limit_ms = *flops_of(bundle.info) / record.limits.value("gflops", 1.0) * 1e-6;
+        participant.evidence.limit_ms = *analysis::flops_of(bundle.info) / record.limits.value("gflops", 1.0) * 1e-6;
       participant.evidence.limit_note = no_limit;
       participant.row.state = "measured";
       participant.row.reason.clear();

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "analysis/load_facts.hpp"
 #include "common/outside.hpp"
-#include "measure/load_facts.hpp"
 
 namespace strata::measure {
 
@@ -29,7 +29,7 @@ Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, st
   const auto stored = STRATA_TRY(store.restarts(setting.run_id, now.key));
   if (!setting.options.tuned) {
     cut.stored_ = &*it;
-    for (const auto& loads : stored) cut.loads_.push_back(loads_of(loads));
+    for (const auto& loads : stored) cut.loads_.push_back(analysis::loads_of(loads));
   }
   STRATA_TRY(store.cut_case(setting.run_id, now.key, cut.restarts()));
   return cut;

@@ -9,8 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "analysis/blocks.hpp"
+#include "analysis/learn.hpp"
 #include "common/interrupt.hpp"
-#include "measure/learn.hpp"
 #include "measure/level_executor.hpp"
 #include "run/criteria.hpp"
 #include "run/interleaver.hpp"
@@ -44,11 +45,11 @@ std::vector<Compared> compare_with_reference(const std::vector<Participant>& par
     }
   std::vector<Compared> all;
   if (!reference) return all;
-  const auto blocks = medians(rows, plan.room, 0);
+  const auto blocks = analysis::medians(rows, plan.room, 0);
   for (std::size_t level = 0; level < rows.size(); ++level) {
     if (level == *reference) continue;
     const auto learned = plan.trust && plan.together
-                             ? learned_of(*plan.trust, rows[*reference]->name(), rows[level]->name())
+                             ? analysis::learned_of(*plan.trust, rows[*reference]->name(), rows[level]->name())
                              : stats::Learned{};
     all.push_back(
         {who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma, learned)});
@@ -57,7 +58,7 @@ std::vector<Compared> compare_with_reference(const std::vector<Participant>& par
 }
 
 double disturbed_share(const store::Row& row, const stats::Room& room) {
-  const auto why = disturbances(row, room);
+  const auto why = analysis::disturbances(row, room);
   return why.empty() ? 0
                      : static_cast<double>(
                            std::count_if(why.begin(), why.end(), [](const auto& text) { return !text.empty(); })) /

@@ -12,8 +12,6 @@
 
 namespace strata::measure {
 
-inline constexpr double kMinimumEffect = 0.01;  // smaller differences are never claimed (docs/measuring.md)
-
 struct InterleavePlan {
   plan::Effort effort;
   std::uint64_t seed = 0;  // of the order of levels, inputs and checks
@@ -46,18 +44,5 @@ struct InterleaveResult {
 // sink's.
 Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const Judge& judge,
                                          const InterleavePlan& plan, const Progress& progress);
-
-// The blocks of a case as statistics want them: medians in ns, NaN for missing or disturbed ones, instance 0 or 1.
-stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance);
-
-// The blocks of a row's two instances, of a run with --aa: a restart's rounds hold both.
-stats::Blocks twins(const store::Row& row, const stats::Room& room);
-
-// Why each block of one row and instance was disturbed ("" = not), in the order of row.blocks; blocks of the other
-// instance stay "".
-std::vector<std::string> disturbances(const store::Row& row, const stats::Room& room);
-
-// What the threads of a case have to run on, of a machine as probe::machine() describes it.
-stats::Room room_of(const core::Case& question, const Json& machine);
 
 }  // namespace strata::measure

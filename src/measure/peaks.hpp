@@ -14,14 +14,4 @@ using store::Json;
 // Rates of 0 for what is not measured: other modes than fp32, GPUs. Error: the store's.
 Result<Json> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store);
 
-// The bundle's `flops`; nullopt: none are known.
-std::optional<double> flops_of(const Json& bundle);
-
-// The operations whose work the bundle's `flops` leave out.
-std::vector<std::string> uncounted_of(const Json& bundle);
-
-// Why no level of the case can be accused of being faster than the machine ("" if one can), from the bundle's facts and
-// limits_of.
-std::string why_no_limit(const Json& bundle, const Json& limits);
-
 }  // namespace strata::measure

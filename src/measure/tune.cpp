@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/blocks.hpp"
+
 namespace strata::measure {
 namespace {
 
@@ -31,7 +33,7 @@ Json ratio_json(const stats::Comparison& comparison) {
   return {{"value", known(ratio.value)},
           {"low", known(ratio.low)},
           {"high", known(ratio.high)},
-          {"verdict", std::string(stats::to_string(stats::judge(comparison, kMinimumEffect).direction))}};
+          {"verdict", std::string(stats::to_string(stats::judge(comparison, analysis::kMinimumEffect).direction))}};
 }
 
 }  // namespace
@@ -53,10 +55,10 @@ Result<Choice> choose_variant(const std::vector<Participant>& candidates, const 
   if (compared) STRATA_TRY(run_interleaved(tried, judge, plan, progress));
   std::vector<const store::Row*> rows;
   for (const auto& participant : tried) rows.push_back(&participant.row);
-  const auto blocks = medians(rows, plan.room, 0);
+  const auto blocks = analysis::medians(rows, plan.room, 0);
   std::size_t best = 0;
   std::optional<std::size_t> reference;
-  double highest = kMinimumEffect;  // logarithm of times as fast as the reference; less is no gain
+  double highest = analysis::kMinimumEffect;  // logarithm of times as fast as the reference; less is no gain
   Json list = Json::array();
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const auto& participant = tried[i];

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/blocks.hpp"
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
 #include "common/outside.hpp"
-#include "measure/interleave.hpp"
 #include "report/access.hpp"
 #include "report/environments.hpp"
 #include "stats/compare.hpp"
@@ -106,7 +106,7 @@ class GroupView {
     }
     const auto& strict = run_.cases[*group_.strict];
     const double sigma = process_sigma(strict.trust, strict.question.threads);
-    const auto room = measure::room_of(strict.question, run_.machine);
+    const auto room = analysis::room_of(strict.question, run_.machine);
     auto apart = stats::compare_unpaired(restart_log_times(*reference_, room), restart_log_times(row, room), sigma);
     // The same two levels side by side cancel the machine's drift; two cases after each other cannot know them better.
     for (const auto with : {*group_.strict, index}) {

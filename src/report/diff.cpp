@@ -13,7 +13,7 @@
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
 #include "analysis/gate.hpp"
-#include "measure/judge_stored.hpp"
+#include "analysis/judge_stored.hpp"
 #include "report/access.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
@@ -227,8 +227,8 @@ document::Table difference_table(const Json& difference) {
 
 Json difference(const store::Run& first, const store::Run& second, double threshold) {
   store::Run before = first, after = second;
-  measure::judge_stored(before);
-  measure::judge_stored(after);
+  analysis::judge_stored(before);
+  analysis::judge_stored(after);
   const Json was = about(before), is = about(after);
   Json levels = Json::array(), without = Json::array(), all_notes = notes(was, is);
   int compared = 0;

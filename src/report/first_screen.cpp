@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "measure/warnings.hpp"
+#include "analysis/warnings.hpp"
 #include "report/environments.hpp"
 #include "report/sentence.hpp"
 #include "stats/half_width.hpp"
@@ -111,7 +111,7 @@ std::string proof_note(const Json& run, const Json& one_case, const std::vector<
   if (!any("weak")) return out;
   out += "; weak: a fault could stay unseen";
   for (const auto& warning : list(run, "warnings"))
-    if (text(warning, "id") == measure::warnings::kWeakProof && concerns(warning, one_case))
+    if (text(warning, "id") == analysis::warnings::kWeakProof && concerns(warning, one_case))
       return fmt::format("{} ({}): {}", out, text(warning, "what"), text(warning, "advice"));
   return out + ", as its certificate says";
 }
@@ -331,7 +331,7 @@ FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& gl
   screen.proof_note = proof_note(run, one_case, screen.levels);
   screen.state_note = state_note(screen.without);
   for (const auto& warning : list(run, "warnings"))
-    if (text(warning, "id") == measure::warnings::kOthersAgree && concerns(warning, one_case))
+    if (text(warning, "id") == analysis::warnings::kOthersAgree && concerns(warning, one_case))
       screen.doubt = fmt::format("{} ({})", text(warning, "what"), text(warning, "advice"));
   screen.limit = limit_line(one_case, screen.levels);
   screen.limit_title = limit_title(one_case);

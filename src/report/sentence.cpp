@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "measure/load_facts.hpp"
+#include "analysis/load_facts.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
 
@@ -251,7 +251,7 @@ Json headline(const Json& one_case) {
 }
 
 Json load_json(const store::Case& run_case) {
-  const auto load = measure::load_of(run_case);
+  const auto load = analysis::load_of(run_case);
   const auto percent = [](std::optional<double> share) { return share ? Json(*share * 100) : Json(); };
   return {{"others_begin_percent", percent(load.begin)},
           {"others_percent", load.during ? percent(load.during->others) : Json()},

@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/blocks.hpp"
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
+#include "analysis/judge_stored.hpp"
+#include "analysis/limit.hpp"
+#include "analysis/load_facts.hpp"
 #include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
+#include "analysis/warnings.hpp"
 #include "common/outside.hpp"
 #include "level/level.hpp"
-#include "measure/interleave.hpp"
-#include "measure/judge_stored.hpp"
-#include "measure/load_facts.hpp"
-#include "measure/peaks.hpp"
-#include "measure/warnings.hpp"
 #include "report/access.hpp"
 #include "report/accuracy.hpp"
 #include "report/clients.hpp"
@@ -162,7 +162,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
                     {"break_even_once", numbers_.break_even_once(numbers_.tuned_reference(), i)}};
   const auto bars = stats::histogram(own.wall_ms);
   out["histogram"] = {{"edges_ms", bars.edges}, {"counts", bars.counts}};
-  const auto why = measure::disturbances(row, numbers_.room());
+  const auto why = analysis::disturbances(row, numbers_.room());
   for (const auto& reason : why) disturbed_ += !reason.empty();
   total_ += static_cast<int>(why.size());
   out["blocks"] = blocks_json(row, why);
@@ -298,7 +298,7 @@ Json CaseView::limits() const {
   const auto fact = [&](const char* name) { return number(case_.bundle, name).value_or(0); };
   // A training step computes about three times: outputs, gradients of activations, gradients of weights.
   const double flops = fact("flops") * (is_train() ? 3 : 1);
-  const bool counted = measure::uncounted_of(case_.bundle).empty();
+  const bool counted = analysis::uncounted_of(case_.bundle).empty();
   const double cache = cache_bytes();
   // Each weight is read once and each input moved once; what the last cache cannot hold comes from memory each time.
   const double from_memory = cache > 0 ? std::max(0.0, fact("weight_bytes") + fact("input_bytes") - cache) : 0;
@@ -351,7 +351,7 @@ Json CaseView::trust() const {
 
 // What others used of the machine, and whether the case can be judged at all.
 void CaseView::add_load(Json& trust) const {
-  const auto load = measure::load_of(case_);
+  const auto load = analysis::load_of(case_);
   const auto& room = numbers_.room();
   trust.update(load_json(case_));
   trust["reliable"] = numbers_.reliable();
@@ -428,7 +428,7 @@ Json CaseView::build() {
            {"flops", at(b, "flops")},
            {"parameters", at(b, "parameters")},
            {"weight_bytes", at(b, "weight_bytes")},
-           {"flops_uncounted", measure::uncounted_of(b)},
+           {"flops_uncounted", analysis::uncounted_of(b)},
            {"reference_level", case_.reference_level},
            {"reference_instead_of", instead_of()},
            {"limits", limits()},
@@ -447,10 +447,10 @@ Json CaseView::build() {
 
 Json view(const store::Run& stored) {
   store::Run run = stored;
-  measure::judge_stored(run);
+  analysis::judge_stored(run);
   const auto state = store::state_of(run);
   const bool is_interrupted = state == store::RunState::interrupted;
-  const auto note = measure::warnings::interrupted_run();
+  const auto note = analysis::warnings::interrupted_run();
   const auto is_note = [&](const auto& warning) { return warning.id == note.id; };
   if (is_interrupted && std::none_of(run.warnings.begin(), run.warnings.end(), is_note)) run.warnings.push_back(note);
   Json warnings = Json::array(), cases = Json::array();

@@ -36,7 +36,7 @@ struct Row {
   std::string level, variant = "default", environment, state = "failed", reason, hint, log_tail, repeat;
   Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
-  bool judged = true;  // false: the run has not come to its state yet; see measure/judge_stored.hpp
+  bool judged = true;  // false: the run has not come to its state yet; see analysis/judge_stored.hpp
   std::vector<Block> blocks;
 
   bool operator==(const Row&) const = default;

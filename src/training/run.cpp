@@ -10,12 +10,12 @@
 #include <limits>
 
 #include "analysis/layer_sizes.hpp"
+#include "analysis/load_facts.hpp"
+#include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
-#include "measure/load_facts.hpp"
 #include "measure/measuring_mark.hpp"
 #include "measure/passes/pass.hpp"
 #include "measure/train.hpp"
-#include "measure/warnings.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
 #include "run/criteria.hpp"
@@ -132,7 +132,7 @@ void CaseTraining::open_referee() {
 Result<void> CaseTraining::train() {
   open_referee();
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
-  measure::LoadFacts load;
+  analysis::LoadFacts load;
   load.begin = probe::other_load(std::chrono::milliseconds(300));
   load.other_run = mark.other();
   probe::LoadMeter meter;
@@ -140,7 +140,7 @@ Result<void> CaseTraining::train() {
   const auto keep_load = [&]() -> Result<void> {
     load.restarts.clear();
     add_restarts(load, loads);
-    point_.record.trust["load"] = measure::to_json(load);
+    point_.record.trust["load"] = analysis::to_json(load);
     return point_.sink.of_case(point_.record);
   };
   STRATA_TRY(keep_load());
@@ -152,7 +152,7 @@ Result<void> CaseTraining::train() {
     if (const auto during = meter.lap()) loads.push_back(*during);
     STRATA_TRY(keep_load());
   }
-  if (load.busy()) STRATA_TRY(point_.sink.warning(measure::warnings::busy(point_.record.id, load)));
+  if (load.busy()) STRATA_TRY(point_.sink.warning(analysis::warnings::busy(point_.record.id, load)));
   return {};
 }
 
@@ -173,7 +173,7 @@ Owner CaseTraining::owner_of(const Participant& participant, int repeat) const {
 }
 
 void CaseTraining::tell_damage(const Participant& participant, int repeat, int first, const std::string& damage) {
-  auto warning = measure::warnings::damaged_state(participant.name(), repeat + 1, first, damage);
+  auto warning = analysis::warnings::damaged_state(participant.name(), repeat + 1, first, damage);
   point_.progress.note(warning.what);
   (void)point_.sink.warning(std::move(warning));  // a store that fails here fails again at the end
 }

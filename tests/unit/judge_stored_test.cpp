@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verdict on rows of a run that came to no end.
-#include "measure/judge_stored.hpp"
+#include "analysis/judge_stored.hpp"
 
 #include <gtest/gtest.h>
 
 #include "report/view.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 namespace {
 
 using store::Json;
@@ -81,4 +81,4 @@ TEST(RunWithoutEnd, is_shown_with_what_is_missing_of_its_proof) {
 }
 
 }  // namespace
-}  // namespace strata::measure
+}  // namespace strata::analysis

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run learns from those before it in the store, and from which it does not.
-#include "measure/learn.hpp"
+#include "analysis/learn.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "report/first_screen.hpp"
 #include "report/view.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 namespace {
 namespace fs = std::filesystem;
 
@@ -171,4 +171,4 @@ TEST_F(LearnTest, is_kept_with_the_run_whose_report_no_later_run_changes) {
 }
 
 }  // namespace
-}  // namespace strata::measure
+}  // namespace strata::analysis

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "measure/load_facts.hpp"
+#include "analysis/load_facts.hpp"
 #include "store/record.hpp"
 
 namespace strata::report {
@@ -45,9 +45,9 @@ inline store::Run run_with(double taken, double begin = 0) {
   one.question = {.model = "m", .threads = 2};
   one.bundle = {{"spec", {{"model", "m"}, {"threads", 2}}}, {"model", {{"name", "m"}}}};
   one.limits = store::Json::object();
-  measure::LoadFacts load;
+  analysis::LoadFacts load;
   load.begin = begin;
-  measure::add_restarts(load, {{taken, 0.0, 10}});
+  analysis::add_restarts(load, {{taken, 0.0, 10}});
   one.trust = {{"process_sigma", 0.01}, {"load", measure::to_json(load)}};
   one.reference_level = "eager";
   one.rows = {row("eager", 40, taken, ""), row("static", 10, taken)};

@@ -7,13 +7,14 @@
 
 #include <fstream>
 
-#include "measure/load_facts.hpp"
+#include "analysis/limit.hpp"
+#include "analysis/load_facts.hpp"
+#include "analysis/warnings.hpp"
 #include "measure/measuring_mark.hpp"
-#include "measure/peaks.hpp"
-#include "measure/warnings.hpp"
 
 namespace strata::measure {
 namespace {
+using namespace analysis;
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;

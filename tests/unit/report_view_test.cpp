@@ -97,9 +97,9 @@ TEST(report_view, judges_by_what_was_undisturbed_where_others_came_for_a_part_of
         block.taken = 0.5;
         for (auto& ns : block.wall_ns) ns = 70'000'000;
       }
-  measure::LoadFacts load;
+  analysis::LoadFacts load;
   load.begin = 0;
-  measure::add_restarts(load, {{0.01, 0, 30}, {0.5, 0, 10}});
+  analysis::add_restarts(load, {{0.01, 0, 30}, {0.5, 0, 10}});
   run.cases[0].trust["load"] = measure::to_json(load);
   const auto one = case_of(run);
   EXPECT_EQ(text(one, "headline.level"), "static");

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "measure/load_facts.hpp"
+#include "analysis/load_facts.hpp"
+#include "analysis/warnings.hpp"
 #include "measure/measuring_mark.hpp"
 #include "measure/passes/pass.hpp"
-#include "measure/warnings.hpp"
 #include "probe/machine.hpp"
 #include "probe/memory.hpp"
 
@@ -39,14 +39,14 @@ std::size_t choose_reference(CaseRun& point) {
 }
 
 // What others use now, before the levels' own work hides it.
-Result<LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& mark) {
-  LoadFacts load;
+Result<analysis::LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& mark) {
+  analysis::LoadFacts load;
   load.begin = probe::other_load(std::chrono::milliseconds(300));
   load.other_run = mark.other();
   if (load.busy())
     point.progress.note(fmt::format("warning: other programs use {:.0f}% of this machine{}", *load.begin * 100,
-                                    load.other_run ? "; " + warnings::another_run(*load.other_run) : ""));
-  point.record.trust["load"] = to_json(load);
+                                    load.other_run ? "; " + analysis::warnings::another_run(*load.other_run) : ""));
+  point.record.trust["load"] = analysis::to_json(load);
   STRATA_TRY(point.sink.of_case(point.record));
   return load;
 }
@@ -66,7 +66,7 @@ Result<void> measure_levels(CaseRun& point) {
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);
   point.record.trust["together"] = plan.together;
-  if (!plan.together) STRATA_TRY(point.warn_once(warnings::not_together(needed, available)));
+  if (!plan.together) STRATA_TRY(point.warn_once(analysis::warnings::not_together(needed, available)));
   const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   auto load = STRATA_TRY(look_at_others(point, mark));
   if (point.restarts == 0) {
@@ -77,18 +77,18 @@ Result<void> measure_levels(CaseRun& point) {
   }
   plan.finished = [&](int number, const std::vector<probe::Load>& loads) -> Result<void> {
     for (auto& participant : point.participants) STRATA_TRY(point.sink.row(participant.row));
-    return point.sink.restart(number, to_json(loads));
+    return point.sink.restart(number, analysis::to_json(loads));
   };
   auto done = STRATA_TRY(measure::run_interleaved(point.participants, point.references.judge(), plan, point.progress));
   point.restarts = done.restarts;
   point.loads = done.load;
   choose_reference(point);  // which may have failed meanwhile
-  add_restarts(load, done.load);
-  point.record.trust["load"] = to_json(load);
+  analysis::add_restarts(load, done.load);
+  point.record.trust["load"] = analysis::to_json(load);
   point.record.trust["restarts"] = done.restarts;
-  if (load.busy()) STRATA_TRY(point.warn_once(warnings::busy(point.record.id, load)));
+  if (load.busy()) STRATA_TRY(point.warn_once(analysis::warnings::busy(point.record.id, load)));
   for (const auto& why : done.too_busy) {
-    auto warning = warnings::restarts_part(point.record.id, why);
+    auto warning = analysis::warnings::restarts_part(point.record.id, why);
     for (const auto& participant : point.participants)
       if (why.starts_with(participant.name() + ": ")) warning.row_id = participant.row.row_id;
     STRATA_TRY(point.warn_once(std::move(warning), true));

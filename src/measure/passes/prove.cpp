@@ -2,9 +2,9 @@
 // Every level alone on the machine: its start, its memory, and equal work on all weight sets.
 #include <fmt/format.h>
 
+#include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
 #include "measure/passes/pass.hpp"
-#include "measure/warnings.hpp"
 
 namespace strata::measure {
 
@@ -17,7 +17,7 @@ Result<void> prove_levels(CaseRun& point) {
       point.progress.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
     STRATA_TRY(point.sink.row(participant.row));
     if (const auto& specials = participant.evidence.specials; specials && !specials->empty()) {
-      auto warning = warnings::drops_specials(participant.name(), *specials);
+      auto warning = analysis::warnings::drops_specials(participant.name(), *specials);
       warning.row_id = participant.row.row_id;
       STRATA_TRY(point.warn_once(std::move(warning)));
     }

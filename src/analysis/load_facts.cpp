@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/load_facts.hpp"
+#include "analysis/load_facts.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "common/outside.hpp"
 #include "stats/disturbed.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 namespace {
 
 std::optional<double> share_of(const store::Json& facts, const char* name) {
@@ -79,4 +79,4 @@ LoadFacts load_of(const store::Case& run_case) {
   return facts;
 }
 
-}  // namespace strata::measure
+}  // namespace strata::analysis

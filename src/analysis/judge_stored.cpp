@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/judge_stored.hpp"
+#include "analysis/judge_stored.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "analysis/limit.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
-#include "measure/peaks.hpp"
 #include "proof/certificate.hpp"
 #include "stats/sample.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 namespace {
 
 using store::Json;
@@ -75,4 +75,4 @@ void judge_stored(store::Run& run) {
       }
 }
 
-}  // namespace strata::measure
+}  // namespace strata::analysis

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/learn.hpp"
+#include "analysis/learn.hpp"
 
 #include <algorithm>
 #include <map>
 
+#include "analysis/blocks.hpp"
+#include "analysis/load_facts.hpp"
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
-#include "measure/interleave.hpp"
-#include "measure/load_facts.hpp"
 #include "store/fingerprint.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 namespace {
 
 constexpr std::size_t kMostRuns = 10;  // that teach, the newest
@@ -104,4 +104,4 @@ stats::Learned learned_of(const store::Json& trust, const std::string& level, co
   return {};
 }
 
-}  // namespace strata::measure
+}  // namespace strata::analysis

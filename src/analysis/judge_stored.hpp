@@ -5,10 +5,10 @@
 
 #include "store/record.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 
 // A row with blocks whose sampled outputs were right, and whose proof before the turns holds, is `measured`; one with a
 // wrong block is `unequal`; others stay `failed`. What is proven at the end of a run is told as not checked.
 void judge_stored(store::Run& run);
 
-}  // namespace strata::measure
+}  // namespace strata::analysis

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "measure/load_facts.hpp"
+#include "analysis/load_facts.hpp"
 
-namespace strata::measure::warnings {
+namespace strata::analysis::warnings {
 
 inline constexpr std::string_view kWeakProof = "W004", kOthersAgree = "W012";  // are told on the first screen
 
@@ -98,4 +98,4 @@ inline store::Warning others_agree(const std::string& what) {
           .advice = "run with --deep, which shows the first layer that differs, and report both as an issue of strata"};
 }
 
-}  // namespace strata::measure::warnings
+}  // namespace strata::analysis::warnings

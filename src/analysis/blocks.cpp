@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From stored blocks to what the statistics take.
+#include "analysis/blocks.hpp"
+
 #include <algorithm>
 #include <map>
 
 #include "common/outside.hpp"
-#include "measure/interleave.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 namespace {
 
 double median_ns(const std::vector<std::int64_t>& values) {
@@ -16,7 +16,7 @@ double median_ns(const std::vector<std::int64_t>& values) {
 
 }  // namespace
 
-stats::Room room_of(const core::Case& question, const Json& machine) {
+stats::Room room_of(const core::Case& question, const store::Json& machine) {
   stats::Room room{question.threads, 0, 0};
   if (question.device != core::Device::cpu) return room;  // the GPU does the work
   const auto number = [&](const char* name) {
@@ -81,4 +81,4 @@ stats::Blocks twins(const store::Row& row, const stats::Room& room) {
   return both;
 }
 
-}  // namespace strata::measure
+}  // namespace strata::analysis

@@ -8,7 +8,7 @@
 #include "stats/learned.hpp"
 #include "store/store.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 
 // Of the newest ten runs of this case and network on this machine that have the same environments and version of
 // strata, were not disturbed by others and measured their levels together: an object for each two rows of these levels
@@ -20,4 +20,4 @@ Result<store::Json> learn(const store::Store& store, const std::string& run_id, 
 // What a case's stored `trust` says of two rows, by name, in either order.
 stats::Learned learned_of(const store::Json& trust, const std::string& name, const std::string& other);
 
-}  // namespace strata::measure
+}  // namespace strata::analysis

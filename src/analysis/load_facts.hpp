@@ -8,7 +8,7 @@
 #include "probe/load.hpp"
 #include "store/record.hpp"
 
-namespace strata::measure {
+namespace strata::analysis {
 
 struct LoadFacts {
   std::optional<double> begin;        // share of the processors that other programs had when the run itself did nothing
@@ -31,4 +31,4 @@ std::vector<probe::Load> loads_of(const store::Json& stored);
 // Everything unknown where the case has no such facts.
 LoadFacts load_of(const store::Case& run_case);
 
-}  // namespace strata::measure
+}  // namespace strata::analysis
