@@ -48,7 +48,7 @@ inline store::Run run_with(double taken, double begin = 0) {
   analysis::LoadFacts load;
   load.begin = begin;
   analysis::add_restarts(load, {{taken, 0.0, 10}});
-  one.trust = {{"process_sigma", 0.01}, {"load", measure::to_json(load)}};
+  one.trust = {{"process_sigma", 0.01}, {"load", analysis::to_json(load)}};
   one.reference_level = "eager";
   one.rows = {row("eager", 40, taken, ""), row("static", 10, taken)};
   one.rows[1].info["generate"] = {{"target", "onednn"}, {"options", ""}};
