@@ -53,7 +53,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
       minimum_(number(run_case.trust, "minimum_effect").value_or(0.01)),
       together_(outside::flag_or(run_case.trust, "together", true)) {
   for (const auto& row : run_case.rows)
-    if (row.state == "measured" && !row.blocks.empty()) {  // a training has epochs and no blocks
+    if (row.state == State::measured && !row.blocks.empty()) {  // a training has epochs and no blocks
       if (row.name() == run_case.reference_level) reference_ = measured_.size();
       measured_.push_back(&row);
     }

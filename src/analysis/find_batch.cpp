@@ -63,7 +63,7 @@ BatchAnswer answer_of(const std::string& level, const std::string& at, const Loo
 
 BatchSeen batch_seen(const store::Row& row, const core::Case& question, const stats::Room& room) {
   BatchSeen seen;
-  seen.runs = row.state == "measured" && !row.blocks.empty();
+  seen.runs = row.state == State::measured && !row.blocks.empty();
   if (!seen.runs) return seen;
   std::vector<double> walls;
   for (const auto& block : row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());

@@ -17,7 +17,7 @@ namespace {
 using store::Json;
 
 void judge_as(store::Row& row, State state, std::string reason) {
-  row.state = std::string(to_string(state));
+  row.state = state;
   row.reason = std::move(reason);
 }
 

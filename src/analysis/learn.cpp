@@ -35,7 +35,7 @@ class EarlierRuns {
     const auto room = room_of(run_case.question, run.machine);
     std::vector<const store::Row*> rows;
     for (const auto& row : run_case.rows)
-      if (row.state == "measured" && !row.blocks.empty() && levels_.contains(row.level) &&
+      if (row.state == State::measured && !row.blocks.empty() && levels_.contains(row.level) &&
           environment_hash(run, row.environment) == environment_hash(now_, row.environment))
         rows.push_back(&row);
     const auto blocks = medians(rows, room, 0);

@@ -27,7 +27,7 @@ class RowMetrics {
 
   std::vector<store::Metric> all() {
     add_proof();
-    if (row_.state != "measured") return std::move(all_);
+    if (row_.state != State::measured) return std::move(all_);
     if (const auto i = statistics_.index_of(row_.name())) {
       add_times(*i);
       add_ratios(*i);
@@ -69,7 +69,7 @@ class RowMetrics {
 
   void add_proof() {
     add_at(Metric::proof_ratio, row_.proof, "worst_ratio", "observed");
-    if (row_.state != "measured") return;
+    if (row_.state != State::measured) return;
     add_at(Metric::error, row_.info, "accuracy.error", "observed");
     add_at(Metric::answers_differ, row_.info, "accuracy.differ", "observed");
   }

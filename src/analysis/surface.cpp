@@ -104,7 +104,7 @@ GridCell cell_of(const store::Run& run, const store::Case& run_case, const std::
   std::vector<std::size_t> candidates;  // places in measured()
   for (const auto& row : run_case.rows) {
     if (lookup::flag(row.info, "harness")) continue;
-    const auto place = row.state == "measured" ? statistics.index_of(row.name()) : std::nullopt;
+    const auto place = row.state == State::measured ? statistics.index_of(row.name()) : std::nullopt;
     if (place) candidates.push_back(*place);
     cell.levels.emplace(row.name(), level_of(statistics, row, place, cell));
   }

@@ -23,7 +23,8 @@ struct GridAxis {
 
 // What is known of a level in a cell.
 struct CellLevel {
-  std::string state, reason;     // of one that was not measured
+  State state = State::failed;
+  std::string reason;            // of one that was not measured
   stats::Interval iteration_ms;  // with the 99% interval of its restarts; NaN: not known
   std::optional<double> peak_bytes;
   std::optional<double> expected_bytes;  // of a peak that was not measured here but foreseen from other points

@@ -134,12 +134,12 @@ void add_row(store::Case& run_case, store::Row row, const Shard& shard) {
       own->proof["in_the_middle"][count] =
           static_cast<std::int64_t>(*before + lookup::number(row.proof, key).value_or(0));
   }
-  if (row.judged && row.state != "measured" && (!own->judged || own->state == "measured")) {
+  if (row.judged && row.state != State::measured && (!own->judged || own->state == State::measured)) {
     own->state = row.state;
     own->reason = fmt::format("shard {}: {}", shard.text(), row.reason);
     own->hint = row.hint;
     own->judged = true;
-  } else if (!row.judged && own->state == "measured") {
+  } else if (!row.judged && own->state == State::measured) {
     own->judged = false;  // of a shard that was cut off
   }
 }

@@ -2,6 +2,7 @@
 // The states that a row (one level for one case) can end in. Only `measured` has numbers.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string_view>
 
@@ -20,7 +21,8 @@ enum class State {
   failed
 };
 
-std::string_view to_string(State state);
+const char* to_string(State state);
 std::optional<State> state_from(std::string_view name);  // nullopt: no such state
+void to_json(nlohmann::json& json, State state);         // its name, not its number
 
 }  // namespace strata

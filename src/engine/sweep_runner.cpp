@@ -226,7 +226,7 @@ bool SweepRunner::is_doubtful(const Point& point) {
   const auto& bundle = point.captured->bundle;
   bool doubtful = false;
   for (const auto& participant : point.open->participants()) {
-    if (participant.row.state != to_string(State::unequal)) continue;
+    if (participant.row.state != State::unequal) continue;
     const auto accused = std::pair(bundle.question.mode, participant.name());
     if (core::has_few_runs(bundle.info))
       doubtful = doubtful || !unequal_.contains(accused);
@@ -239,7 +239,7 @@ bool SweepRunner::is_doubtful(const Point& point) {
 Result<bool> SweepRunner::open_with_all_runs(Point& point, int number) {
   std::vector<std::string> accused;
   for (const auto& participant : point.open->participants())
-    if (participant.row.state == to_string(State::unequal)) accused.push_back(participant.name());
+    if (participant.row.state == State::unequal) accused.push_back(participant.name());
   const auto named = words(plan::point_of(point.spec));
   events_.note(
       fmt::format("{}: unequal beside three runs of eager: {}; all runs decide", named, fmt::join(accused, ", ")));

@@ -82,7 +82,7 @@ std::optional<double> SweepRunner::needed_bytes(const Point& point) const {
   if (!point.open) return std::nullopt;
   double sum = 0;
   for (const auto& participant : point.open->participants()) {
-    const auto state = state_from(participant.row.state);
+    const auto state = participant.row.state;
     if (state == State::unavailable || state == State::unsupported) continue;
     const auto peak = outside::number_or(participant.row.memory, "peak_private_bytes");
     if (!participant.active || peak <= 0) return std::nullopt;

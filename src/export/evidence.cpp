@@ -34,7 +34,7 @@ std::string made_at(const fs::path& cache) {
 // The row of this level and artefact that ended with a verdict; nullptr: none.
 const store::Row* verdict_row(const store::Case& run_case, const plan::Job& job) {
   for (const auto& row : run_case.rows) {
-    const bool judged = row.state == "measured" || row.state == "unequal" || row.state == "mistrusted";
+    const bool judged = row.state == State::measured || row.state == State::unequal || row.state == State::mistrusted;
     if (judged && row.level == job.level.id && row.variant == job.level.variant &&
         outside::text_or(row.info, "artefact") == job.cache.filename().string())
       return &row;
@@ -44,9 +44,11 @@ const store::Row* verdict_row(const store::Case& run_case, const plan::Job& job)
 
 Evidence evidence_of(const store::Run& run, const store::Case& run_case, const store::Row& row, const plan::Job& job) {
   const auto verdict = outside::text_or(row.proof, "verdict", "none");
-  if (row.state != "measured" || (verdict != "equal" && verdict != "equal_looser"))
-    return {
-        {}, fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, row.state, row.reason), ""};
+  if (row.state != State::measured || (verdict != "equal" && verdict != "equal_looser"))
+    return {{},
+            fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, to_string(row.state),
+                        row.reason),
+            ""};
   Evidence result;
   result.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
                         {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
@@ -90,7 +92,7 @@ std::string what_changed(const store::Store& store, const std::vector<store::Run
     for (const auto& run_case : run->cases) {
       const bool same_case = run_case.key == key;
       const bool measured = std::any_of(run_case.rows.begin(), run_case.rows.end(), [&](const store::Row& row) {
-        return row.level == job.level.id && row.variant == job.level.variant && row.state == "measured";
+        return row.level == job.level.id && row.variant == job.level.variant && row.state == State::measured;
       });
       if (!same_case || !measured || run_case.network == job.bundle->network) continue;
       const auto change = plan::changes_between(outside::field(run_case.bundle, "read"), info.value("read", Json()),

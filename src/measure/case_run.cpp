@@ -255,7 +255,7 @@ Result<Outcome> CaseRun::finish() {
       if (no_limit.empty())
         participant.evidence.limit_ms = *analysis::flops_of(bundle.info) / record.limits.value("gflops", 1.0) * 1e-6;
       participant.evidence.limit_note = no_limit;
-      participant.row.state = "measured";
+      participant.row.state = State::measured;
       participant.row.reason.clear();
       participant.row.judged = true;
       certify(participant);

@@ -11,11 +11,10 @@
 namespace strata::measure {
 
 void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std::string>& named_levels) {
-  const auto state = state_from(row.state).value_or(State::failed);
-  const bool absent = state == State::unavailable || state == State::unsupported;
+  const bool absent = row.state == State::unavailable || row.state == State::unsupported;
   if (absent && std::find(named_levels.begin(), named_levels.end(), row.level_and_variant()) != named_levels.end())
     outcome.missing = true;
-  if (!absent && state != State::measured) outcome.failed = true;
+  if (!absent && row.state != State::measured) outcome.failed = true;
   const Json &eval = outside::field(row.info, "eval"), &open = outside::field(row.info, "dynamic");
   if (eval.is_object() && outside::text_or(eval, "state") != "scored") outcome.failed = true;
   const auto served = open.is_object() ? outside::text_or(open, "state") : "measured";

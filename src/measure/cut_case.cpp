@@ -46,18 +46,15 @@ bool CutCase::take_up(Participant& participant) const {
   const auto* row = row_of(before(), participant);
   if (!row) return false;
   participant.row.row_id = row->row_id;
-  const bool out = trains_ ? row->state == "unequal" || row->state == "mistrusted" : !row->blocks.empty();
-  if (row->judged && row->state != "measured" && out)
-    participant.drop({.state = state_from(row->state).value_or(State::failed),
-                      .what = row->reason,
-                      .hint = row->hint,
-                      .log_tail = row->log_tail});
+  const bool out = trains_ ? row->state == State::unequal || row->state == State::mistrusted : !row->blocks.empty();
+  if (row->judged && row->state != State::measured && out)
+    participant.drop({.state = row->state, .what = row->reason, .hint = row->hint, .log_tail = row->log_tail});
   return true;
 }
 
 bool CutCase::take_proof(Participant& participant) const {
   const auto* row = row_of(stored_, participant);
-  if (!row || row->state == "unequal" || row->state == "mistrusted" || !proof::can_be_continued(row->proof))
+  if (!row || row->state == State::unequal || row->state == State::mistrusted || !proof::can_be_continued(row->proof))
     return false;
   participant.proven_before = row->proof;
   participant.row.memory = row->memory;

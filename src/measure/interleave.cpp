@@ -160,7 +160,8 @@ Result<void> InterleaveSink::block(run::Executor& executor, const run::Taken& /*
 Result<void> InterleaveSink::dropped(run::Executor& executor) {
   Participant& participant = participant_of(executor);
   in_window_.erase(&participant);
-  progress_.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
+  progress_.note(
+      fmt::format("{}: {}: {}", participant.name(), to_string(participant.row.state), participant.row.reason));
   // At once, so that no number is shown of it if the run is killed. A store that fails here fails again at the end.
   if (plan_.sink) (void)plan_.sink->row(participant.row);
   return {};

@@ -61,7 +61,7 @@ struct Participant {
   void drop(const Failure& why) {
     active = false;
     row.judged = true;
-    row.state = std::string(to_string(why.state));
+    row.state = why.state;
     row.reason = why.what;
     row.hint = why.hint;
     row.log_tail = why.log_tail;

@@ -81,7 +81,7 @@ Result<Choice> choose_variant(const std::vector<Participant>& candidates, const 
                     {"title", participant.job.level.default_text},
                     {"state", is_timed(participant) ? "measured"
                               : alone               ? "skipped"
-                                                    : participant.row.state},
+                                                    : to_string(participant.row.state)},
                     {"reason", is_timed(participant) ? ""
                                : alone               ? "there is nothing to compare it with"
                                                      : participant.row.reason},

@@ -37,7 +37,7 @@ class GroupView {
     if (!group_.strict) return;
     const auto& strict_case = run_.cases[*group_.strict];
     for (const auto& row : strict_case.rows)
-      if (row.name() == strict_case.reference_level && row.state == "measured") reference_ = &row;
+      if (row.name() == strict_case.reference_level && row.state == State::measured) reference_ = &row;
   }
 
   Json build() const {
@@ -45,7 +45,7 @@ class GroupView {
     for (const auto index : group_.cases)
       for (std::size_t i = 0; i < run_.cases[index].rows.size(); ++i) {
         const auto& row = run_.cases[index].rows[i];
-        if (row.state == "measured" && !flag(row.info, "harness"))
+        if (row.state == State::measured && !flag(row.info, "harness"))
           points.push_back(point(index, row, cases_[index]["rows"][i]));
       }
     const auto& first = run_.cases[group_.cases.front()];

@@ -143,7 +143,7 @@ class CaseDifference {
     out["before_ms"] = finite(stats_before_.estimate_ms(*was));
     if (!is) {
       const auto* now = row_named(after_, row.name());
-      out["verdict"] = now ? now->state : "absent";
+      out["verdict"] = now ? to_string(now->state) : "absent";
       out["reason"] = now ? now->reason : "the later run did not have it";
       return out;
     }

@@ -58,7 +58,7 @@ std::string samples_csv(const store::Run& run) {
       for (const auto& block : row.blocks)
         for (std::size_t i = 0; i < block.wall_ns.size(); ++i)
           csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(run_case.id), csv_field(row.level),
-                             csv_field(row.variant), csv_field(row.environment), csv_field(row.state), block.instance,
+                             csv_field(row.variant), csv_field(row.environment), to_string(row.state), block.instance,
                              block.restart, block.round, block.position, i, block.wall_ns[i], block.latency_ns[i]);
   return csv;
 }

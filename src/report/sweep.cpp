@@ -43,7 +43,7 @@ document::Section everything(const Grid& grid) {
       std::vector<document::Cell> row{cell.run_case->id};
       for (const auto& value : cell.at) row.emplace_back(value);
       row.emplace_back(name);
-      row.emplace_back(level.state);
+      row.emplace_back(to_string(level.state));
       row.push_back(cell_or_absent(sample_time_of(cell, level)));
       row.push_back(cell.reliable ? cell_or_absent(number_of(level.speedup, document::Format::ratio))
                                   : document::Cell{document::Absent{analysis::not_reliable}});

@@ -29,7 +29,7 @@ bool is_resolved(const CellLevel& level) {
 
 // What a field says beside its number, or why it has none.
 std::string outcome_of(const Grid& grid, const GridCell& cell, const std::string& name, const CellLevel& level) {
-  if (level.state != "measured") return spaced(level.state);
+  if (level.state != State::measured) return spaced(to_string(level.state));
   std::vector<std::string> words;
   if (name != grid.reference && level.direction == stats::Direction::same)
     words.push_back("the same as " + grid.reference);
@@ -144,7 +144,7 @@ document::Layer layer_of(const Grid& grid, const SweepLayout& layout, const std:
       if (level) {
         field = quantity.field(*cell, name, *level);
         if (field.number.mark == kNotReliableMark) field = {.number = {.format = field.number.format}};
-        const bool without = level->state == "measured" && !std::isfinite(field.number.value);
+        const bool without = level->state == State::measured && !std::isfinite(field.number.value);
         if (!without || !cell->reliable) field.outcome = outcome_of(grid, *cell, name, *level);
         if (without && field.outcome.empty()) field.outcome = "not known";
       }
@@ -164,9 +164,9 @@ bool has_number(const document::Surface& surface) {
 
 std::string why_empty(const GridCell& cell) {
   if (!cell.reliable) return analysis::not_reliable;
-  std::set<std::string> states;
+  std::set<State> states;
   for (const auto& [name, level] : cell.levels) states.insert(level.state);
-  return states.size() == 1 ? spaced(*states.begin()) : "no level";
+  return states.size() == 1 ? spaced(to_string(*states.begin())) : "no level";
 }
 
 // "static"; "tie within 3%: eager, static"; "eager, onednn or static"; why there is none.

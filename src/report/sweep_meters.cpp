@@ -115,7 +115,7 @@ document::Section sweep_meters(const analysis::Grid& grid) {
   for (const auto& cell : grid.cells)
     for (const auto& name : grid.levels) {
       const auto* level = level_in(&cell, name);
-      if (!level || level->state != "measured") continue;
+      if (!level || level->state != State::measured) continue;
       shown.emplace_back(&cell, level);
       std::vector<document::Cell> row{cell.run_case ? cell.run_case->id : std::string()};
       for (const auto& value : cell.at) row.emplace_back(value);

@@ -13,10 +13,10 @@ TrainedLevel trained_level(const store::Row& row, std::vector<store::Series> ser
   if (!row.judged && !series.empty())
     return {.row = &row,
             .learning = learning,
-            .state = "measured",
+            .state = State::measured,
             .reason = "the run was cut off; ./strata resume goes on with it",
             .series = std::move(series)};
-  if (row.state != "measured")
+  if (row.state != State::measured)
     return {.row = &row,
             .learning = analysis::Learning({}),
             .state = row.state,

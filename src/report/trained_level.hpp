@@ -16,10 +16,11 @@ namespace strata::report {
 struct TrainedLevel {
   const store::Row* row;
   analysis::Learning learning;  // empty where it has no numbers
-  std::string state, reason;
+  State state;
+  std::string reason;
   std::vector<store::Series> series;
 
-  bool measured() const { return state == "measured"; }
+  bool measured() const { return state == State::measured; }
 };
 
 // The rows of a case, which must outlive them. Error: the store's.

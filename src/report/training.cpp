@@ -58,7 +58,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
   const Level* reference = reference_of(levels, run_case);
   for (const auto& level : levels) {
     const auto& row = *level.row;
-    const auto why = level.measured() ? std::string() : level.state;
+    const std::string why = level.measured() ? "" : to_string(level.state);
     const auto best = level.learning.best("test_accuracy");
     const auto& learning = level.learning;
     const bool told = reliable || !level.measured();
@@ -215,7 +215,7 @@ document::Section proof(const std::vector<Level>& levels) {
                steps = number(level.row->proof, "in_the_middle.steps"),
                in_windows = number(level.row->proof, "in_the_middle.steps_in_windows");
     const auto share = steps && in_windows && *steps > 0 ? std::optional(*in_windows / *steps) : std::nullopt;
-    table.rows.push_back({level.row->name(), level.state, text(level.row->proof, "verdict"),
+    table.rows.push_back({level.row->name(), to_string(level.state), text(level.row->proof, "verdict"),
                           document::number_cell(middle, Format::count), document::number_cell(share, Format::percent),
                           level.reason});
   }

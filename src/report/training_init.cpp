@@ -31,7 +31,7 @@ std::string outcome_words(const SignalFate& signal) {
 }
 
 document::Cell map_cell(const TrainedLevel& level, const std::optional<SignalFate>& signal) {
-  if (!signal) return document::Absent{level.measured() ? "no epoch" : level.state};
+  if (!signal) return document::Absent{level.measured() ? "no epoch" : to_string(level.state)};
   if (!signal->accuracy) return outcome_words(*signal);
   return fmt::format("{}: {:.1f}%", outcome_words(*signal), 100 * *signal->accuracy);
 }

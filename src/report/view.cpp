@@ -217,7 +217,7 @@ Json CaseView::row_json(const store::Row& row) {
                               "ratio", "break_even", "break_even_once", "histogram", "aa"})
     out[numbers] = nullptr;
   out["blocks"] = Json::array();
-  if (row.state == "measured")
+  if (row.state == State::measured)
     if (const auto i = numbers_.index_of(row.name())) add_samples(out, row, *i);
   return out;
 }

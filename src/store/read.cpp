@@ -91,7 +91,7 @@ Row read_row(Statement& ask) {
   row.level = ask.text();
   row.variant = ask.text();
   row.environment = ask.text();
-  row.state = ask.text();
+  const auto state = ask.text();
   row.reason = ask.text();
   row.hint = ask.text();
   row.log_tail = ask.text();
@@ -104,9 +104,10 @@ Row read_row(Statement& ask) {
   row.disk_bytes = ask.optional_integer(0);
   row.artefact_bytes = ask.optional_integer(0);
   row.judged = ask.integer(0, 1) != 0;
-  if (!state_from(row.state))
-    ask.complain(
-        fmt::format("\"state\" is '{}'; allowed is a state of a row", escape::one_line(row.state.substr(0, 80))));
+  if (const auto known = state_from(state))
+    row.state = *known;
+  else
+    ask.complain(fmt::format("\"state\" is '{}'; allowed is a state of a row", escape::one_line(state.substr(0, 80))));
   return row;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/state.hpp"
 #include "core/case.hpp"
 #include "core/metric.hpp"
 #include "core/participant_id.hpp"
@@ -33,7 +34,8 @@ struct Block {
 // them. `start_up` holds one object a process start (see measure/session.hpp).
 struct Row {
   std::int64_t row_id = 0;
-  std::string level, variant = "default", environment, state = "failed", reason, hint, log_tail, repeat;
+  State state = State::failed;
+  std::string level, variant = "default", environment, reason, hint, log_tail, repeat;
   Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
   bool judged = true;  // false: the run has not come to its state yet; see analysis/judge_stored.hpp

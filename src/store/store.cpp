@@ -32,7 +32,7 @@ std::string axis(const core::Case& question, std::string_view axis_name) {
 // selected by has columns.
 void bind_result(Statement& put, const Row& row, const Json& info) {
   const auto flag = [&](const char* name) { return static_cast<int>(outside::flag_or(row.info, name, false)); };
-  put.bind(row.state, row.reason, row.hint, row.log_tail, row.repeat);
+  put.bind(std::string(to_string(row.state)), row.reason, row.hint, row.log_tail, row.repeat);
   put.bind(info, row.settings, row.memory, row.start_up, row.proof);
   put.bind(row.disk_bytes, row.artefact_bytes, static_cast<int>(row.judged));
   put.bind(outside::integer_or(row.info, "rank"), outside::text_or(row.info, "language"));

@@ -161,7 +161,7 @@ void CaseTraining::leave(Seat& seat, const Failure& why) {
   if (interrupted()) return;
   Participant& participant = seat.learner.participant();
   participant.drop(why);
-  point_.progress.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, why.what));
+  point_.progress.note(fmt::format("{}: {}: {}", participant.name(), to_string(why.state), why.what));
   (void)point_.sink.row(participant.row);  // a store that fails here fails again at the end
 }
 
@@ -452,7 +452,7 @@ Result<measure::Outcome> CaseTraining::finish() {
   for (std::size_t i = 0; i < point_.participants.size(); ++i) {
     Participant& participant = point_.participants[i];
     if (participant.active && epochs_done_[i] > 0) {
-      participant.row.state = "measured";
+      participant.row.state = State::measured;
       participant.row.reason.clear();
       participant.row.judged = true;
     } else if (participant.active) {

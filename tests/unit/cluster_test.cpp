@@ -278,7 +278,7 @@ store::Run a_training(const std::string& shard, const std::string& started, std:
   return run;
 }
 
-store::Row a_row(std::int64_t row_id, const std::string& level, const std::string& state = "measured") {
+store::Row a_row(std::int64_t row_id, const std::string& level, State state = State::measured) {
   store::Row row;
   row.row_id = row_id;
   row.level = level;
@@ -299,12 +299,12 @@ TEST(JoinedTrainings, have_a_row_a_level_with_the_repeats_of_all_shards) {
 }
 
 TEST(JoinedTrainings, have_no_number_of_a_level_that_did_other_work_in_one_shard) {
-  auto unequal = a_row(8, "static", "unequal");
+  auto unequal = a_row(8, "static", State::unequal);
   unequal.reason = "step 7";
   const auto joined = join_shards({a_training("1/2", "1", {a_row(1, "eager"), a_row(2, "static")}),
                                    a_training("2/2", "2", {a_row(7, "eager"), unequal})});
   const auto& row = joined.cases.front().rows[1];
-  EXPECT_EQ(row.state, "unequal");
+  EXPECT_EQ(row.state, State::unequal);
   EXPECT_EQ(row.reason, "shard 2/2: step 7");
 }
 

@@ -172,7 +172,7 @@ TEST(Gap, of_each_field_is_counted_and_fields_without_a_number_apart) {
   grid.cells[4].reliable = false;
   grid.cells[4].best.clear();
   grid.cells[4].comparisons.clear();
-  grid.cells[5].levels.at("a") = {.state = "out_of_memory"};
+  grid.cells[5].levels.at("a") = {.state = State::out_of_memory};
   const auto standings = standings_of(grid);
   ASSERT_EQ(standings.size(), 2U);
   const auto& a = standings[0];

@@ -40,34 +40,34 @@ store::Run run_of(std::vector<store::Row> rows) {
   return run;
 }
 
-std::string state_after(store::Row row) {
+State state_after(store::Row row) {
   auto run = run_of({std::move(row)});
   judge_stored(run);
   return run.cases[0].rows[0].state;
 }
 
 TEST(RunWithoutEnd, has_numbers_for_what_was_measured_and_proven) {
-  EXPECT_EQ(state_after(unjudged("eager", 20'000'000)), "measured");
-  EXPECT_EQ(state_after(unjudged("eager", 20'000'000, "equal_looser")), "measured");
+  EXPECT_EQ(state_after(unjudged("eager", 20'000'000)), State::measured);
+  EXPECT_EQ(state_after(unjudged("eager", 20'000'000, "equal_looser")), State::measured);
   auto none = unjudged("eager", 20'000'000);
   none.blocks.clear();
-  EXPECT_EQ(state_after(none), "failed");
-  EXPECT_EQ(state_after(unjudged("eager", 20'000'000, "none")), "failed");
-  EXPECT_EQ(state_after(unjudged("eager", 20'000'000, "unequal")), "failed");
+  EXPECT_EQ(state_after(none), State::failed);
+  EXPECT_EQ(state_after(unjudged("eager", 20'000'000, "none")), State::failed);
+  EXPECT_EQ(state_after(unjudged("eager", 20'000'000, "unequal")), State::failed);
 }
 
 TEST(RunWithoutEnd, has_no_number_for_a_level_that_was_wrong_or_faster_than_the_machine) {
   auto wrong = unjudged("eager", 20'000'000);
   wrong.blocks.back().check = "while timing: the output differs";
-  EXPECT_EQ(state_after(wrong), "unequal");
-  EXPECT_EQ(state_after(unjudged("eager", 900'000)), "mistrusted") << "10 ms of arithmetic at the measured peak";
+  EXPECT_EQ(state_after(wrong), State::unequal);
+  EXPECT_EQ(state_after(unjudged("eager", 900'000)), State::mistrusted) << "10 ms of arithmetic at the measured peak";
 }
 
 TEST(RunWithoutEnd, leaves_rows_alone_that_the_run_judged) {
   auto judged = unjudged("eager", 20'000'000);
   judged.judged = true;
-  judged.state = "crashed";
-  EXPECT_EQ(state_after(judged), "crashed");
+  judged.state = State::crashed;
+  EXPECT_EQ(state_after(judged), State::crashed);
 }
 
 TEST(RunWithoutEnd, is_shown_with_what_is_missing_of_its_proof) {

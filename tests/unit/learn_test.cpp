@@ -64,7 +64,7 @@ class LearnTest : public ::testing::Test {
   std::int64_t add_row(const store::Run& run, const store::Case& one, const std::string& level) {
     store::Row row;
     row.level = level;
-    row.state = "measured";
+    row.state = State::measured;
     row.proof = {{"verdict", "equal"}};
     const auto id = store_->add_row(run.run_id, one.key, row);
     EXPECT_TRUE(id);

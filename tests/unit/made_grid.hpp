@@ -26,7 +26,7 @@ using Compare = std::function<stats::Comparison(const Places& at, std::size_t re
 
 inline void fill(GridCell& cell, const std::vector<std::string>& levels, const Places& at, const Compare& compare) {
   for (const auto& level : levels)
-    cell.levels.emplace(level, CellLevel{.state = "measured", .iteration_ms = {1, 1, 1}});
+    cell.levels.emplace(level, CellLevel{.state = State::measured, .iteration_ms = {1, 1, 1}});
   const auto best = stats::not_excluded_as_best(
       levels.size(),
       [&](std::size_t i, std::size_t j) {

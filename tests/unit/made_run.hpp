@@ -14,7 +14,7 @@ inline store::Row row(const std::string& level, double ms, std::optional<double>
                       const std::string& from = "eager") {
   store::Row out;
   out.level = level;
-  out.state = "measured";
+  out.state = State::measured;
   out.info = {{"from", from}, {"changes", "something"}, {"language", "c++"}};
   out.proof = {{"verdict", "equal"}};
   out.settings = {{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", "off"}, {"threads", 2}};

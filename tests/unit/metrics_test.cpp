@@ -31,7 +31,7 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
   store::Row out;
   out.row_id = id;
   out.level = level;
-  out.state = "measured";
+  out.state = State::measured;
   out.proof = {{"verdict", "equal"}, {"worst_ratio", 0.5 + 0.1 * static_cast<double>(id)}};
   out.memory = {{"idle_private_bytes", 10}, {"steady_private_bytes", 20}, {"peak_private_bytes", 30 * id},
                 {"steady_pss_bytes", 15},   {"above_idle_bytes", 20},     {"shared_file_bytes", 5},
@@ -181,7 +181,7 @@ TEST(Metrics, a_time_has_the_interval_that_its_restarts_leave_and_a_speedup_says
 
 TEST(Metrics, of_a_row_without_a_number_are_only_what_its_proof_says) {
   auto run = a_run(core::Mode::infer);
-  run.cases[0].rows[1].state = "unequal";
+  run.cases[0].rows[1].state = State::unequal;
   const auto all = metrics_of(run, run.cases[0]);
   std::size_t of_it = 0;
   for (const auto& metric : all) of_it += metric.row_id == 2;

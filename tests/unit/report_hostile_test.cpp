@@ -28,7 +28,7 @@ const std::vector<Json> kWrong{nullptr,
 store::Row hostile_row(const std::string& level) {
   store::Row row;
   row.level = level;
-  row.state = "measured";
+  row.state = State::measured;
   const Json points = {{{"clients", 1},
                         {"as", "threads"},
                         {"threads_each", 1},

@@ -18,7 +18,7 @@ using ::testing::Not;
 store::Row row_of_times(const std::string& level, const std::vector<std::vector<double>>& ms) {
   store::Row out;
   out.level = level;
-  out.state = "measured";
+  out.state = State::measured;
   out.proof = {{"verdict", "equal"}};
   for (std::size_t restart = 0; restart < ms.size(); ++restart)
     for (std::size_t round = 0; round < ms[restart].size(); ++round) {

@@ -118,7 +118,7 @@ TEST(report_view, says_which_reference_it_was_meant_to_have) {
   auto run = run_with(0.01);
   auto& one = run.cases[0];
   auto eager = row("eager", 1, 0.01, "");
-  eager.state = "unequal";
+  eager.state = State::unequal;
   eager.reason = "outputs, timed weights: NaN or Inf at 5 places";
   eager.info["reason_short"] = "NaN or Inf at 5 places";
   eager.blocks.clear();

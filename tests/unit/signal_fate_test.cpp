@@ -111,10 +111,10 @@ class InitialisationsTest : public ::testing::Test {
                     level(torch_.rows[1], {at_epoch("test_accuracy", 1, 0.95)})}},
                   {&tiny_,
                    {level(tiny_.rows[0], dead),
-                    report::TrainedLevel{&tiny_.rows[1], Learning({}), "unequal", "another step", {}}}}};
+                    report::TrainedLevel{&tiny_.rows[1], Learning({}), State::unequal, "another step", {}}}}};
   }
   static report::TrainedLevel level(const store::Row& row, const std::vector<store::Series>& series) {
-    return {&row, Learning(series), "measured", "", series};
+    return {&row, Learning(series), State::measured, "", series};
   }
   store::Case torch_, tiny_;
   std::vector<report::SchemeTraining> trainings_;

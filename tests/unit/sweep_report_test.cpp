@@ -30,7 +30,7 @@ void fill_numbers(Grid& grid, double half_width) {
   for (auto& cell : grid.cells) {
     cell.batch = std::stod(cell.at[0]);
     for (auto& [name, level] : cell.levels) {
-      if (level.state != "measured") continue;
+      if (level.state != State::measured) continue;
       const auto* over = cell.compared(grid.reference, name);
       const double lead = over ? over->log_ratio.value : 0, ms = 2 * std::sqrt(cell.batch) * std::exp(-lead);
       level.iteration_ms = {ms, ms * std::exp(-half_width), ms * std::exp(half_width)};
@@ -54,7 +54,7 @@ Grid example_grid() {
                                         return at[0] == 0 ? -0.8 : at[0] == 2 ? 0.3 : at[2] == 1 ? 0.01 : -0.05;
                                       },
                                       0.04));
-  grid.cells.back().levels.at("c") = {.state = "out_of_memory"};
+  grid.cells.back().levels.at("c") = {.state = State::out_of_memory};
   fill_numbers(grid, 0.04);
   return grid;
 }
@@ -220,7 +220,7 @@ Grid grid_with_meters() {
   auto grid = example_grid();
   for (auto& cell : grid.cells)
     for (auto& [name, level] : cell.levels) {
-      if (level.state != "measured") continue;
+      if (level.state != State::measured) continue;
       level.meters[core::Metric::page_faults] = {2.5, ""};
       level.meters[core::Metric::energy] = {std::nullopt, "no counters"};
       level.meters[core::Metric::switched_out] = {std::nullopt, "hidden"};
@@ -259,7 +259,7 @@ TEST(SweepMeters, are_maps_too_whose_empty_fields_say_why) {
 TEST(SweepMeters, are_left_out_where_nothing_was_measured) {
   auto grid = example_grid();
   for (auto& cell : grid.cells)
-    for (auto& [name, level] : cell.levels) level.state = "failed";
+    for (auto& [name, level] : cell.levels) level.state = State::failed;
   EXPECT_THAT(sweep_meters(grid).items, IsEmpty());
 }
 
@@ -278,7 +278,7 @@ TEST(SweepReport, pages_for_the_browser_tests) {
           },
           0.04));
   grid.reference = "eager";
-  grid.cells.back().levels.at("onednn") = {.state = "out_of_memory"};
+  grid.cells.back().levels.at("onednn") = {.state = State::out_of_memory};
   fill_numbers(grid, 0.04);
   const SweepLayout layout(grid);
   document::Document page{.title = "strata sweep: resnet18", .summary = sweep_summary(grid)};

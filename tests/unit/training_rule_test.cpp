@@ -101,7 +101,7 @@ TEST(a_life_cycle, shows_what_is_known_and_how_far_the_reference_is_behind) {
   for (const auto& [epoch, score] : {std::pair(2.2, 0.105), std::pair(1.0, 0.1)}) {
     std::vector<store::Series> series{{"epoch_seconds", "s", "epoch", {1}, {epoch}, 0},
                                       {"score_seconds", "s", "epoch", {1}, {score}, 0}};
-    levels.push_back({&one.rows[levels.size()], analysis::Learning(series), "measured", "", series});
+    levels.push_back({&one.rows[levels.size()], analysis::Learning(series), State::measured, "", series});
   }
   const auto section = life_cycle(levels, one);
   const auto& cycle = std::get<document::Table>(section.items.at(0));

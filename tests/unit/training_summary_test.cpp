@@ -53,7 +53,7 @@ class TrainingSummary : public ::testing::Test {
         add("cpu_seconds", i == 0 ? 10 : 1);
         add("test_accuracy", 0.9);
       }
-      all.push_back({&case_.rows[i], analysis::Learning(series), "measured", "", series});
+      all.push_back({&case_.rows[i], analysis::Learning(series), State::measured, "", series});
     }
     return all;
   }

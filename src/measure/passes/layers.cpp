@@ -13,7 +13,8 @@ Result<void> compare_layers(CaseRun& point) {
   auto opened = STRATA_TRY(proof::Reference::open(point.besides.deep->folder));
   for (auto& participant : point.participants) {
     // A level that could not run at all has nothing to show layer by layer.
-    const bool ran = participant.active || participant.row.state == "unequal" || participant.row.state == "mistrusted";
+    const bool ran =
+        participant.active || participant.row.state == State::unequal || participant.row.state == State::mistrusted;
     if (!ran || participant.job.level.harness || interrupted()) continue;
     point.progress.status(fmt::format("comparing {} layer by layer", participant.name()), -1);
     const auto job = STRATA_TRY(point.make_job(participant, *point.besides.deep));

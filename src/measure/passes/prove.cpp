@@ -14,7 +14,8 @@ Result<void> prove_levels(CaseRun& point) {
     point.prove(participant);
     if (interrupted()) break;
     if (!participant.active)
-      point.progress.note(fmt::format("{}: {}: {}", participant.name(), participant.row.state, participant.row.reason));
+      point.progress.note(
+          fmt::format("{}: {}: {}", participant.name(), to_string(participant.row.state), participant.row.reason));
     STRATA_TRY(point.sink.row(participant.row));
     if (const auto& specials = participant.evidence.specials; specials && !specials->empty()) {
       auto warning = analysis::warnings::drops_specials(participant.name(), *specials);

@@ -26,7 +26,8 @@ Result<std::vector<Participant>> candidates_of(CaseRun& point, const Participant
     auto candidate = STRATA_TRY(point.make_participant(level));
     point.prove(candidate);
     if (!candidate.active && !why)
-      point.progress.note(fmt::format("{}: {}: {}", candidate.name(), candidate.row.state, candidate.row.reason));
+      point.progress.note(
+          fmt::format("{}: {}: {}", candidate.name(), to_string(candidate.row.state), candidate.row.reason));
     tried.push_back(std::move(candidate));
   }
   return tried;
