@@ -37,7 +37,7 @@ class Instance : public run::Executor {
   std::string name() const override { return fmt::format("process {} of {}", number_ + 1, kInstances); }
   bool active() const override { return true; }
   Result<void> start(int restart) override;
-  Result<run::Came> measure(const run::Turn& turn) override;
+  Result<run::TurnOutcome> measure(const run::Turn& turn) override;
   void pause() override { session_->process().pause(); }
   void resume() override { session_->process().resume(); }
   void stop() override { session_.reset(); }
@@ -61,7 +61,7 @@ Result<void> Instance::start(int /*restart*/) {
   return {};
 }
 
-Result<run::Came> Instance::measure(const run::Turn& turn) {
+Result<run::TurnOutcome> Instance::measure(const run::Turn& turn) {
   const int iterations = std::max(1, static_cast<int>(std::lround(kCalibrationBlockNs / shared_.iteration_ns)));
   const BlockPlan plan{.iterations = iterations,
                        .head = shared_.iteration_ns < 10e6 ? 2 : 0,
@@ -72,7 +72,7 @@ Result<run::Came> Instance::measure(const run::Turn& turn) {
   if (turn.position == 0) rounds.emplace_back(kInstances, stats::nan);
   rounds.back()[static_cast<std::size_t>(number_)] =
       stats::median(std::vector<double>(block->wall_ns.begin(), block->wall_ns.end()));
-  return run::Came::block;
+  return run::TurnOutcome::block;
 }
 
 class Saying : public run::Sink {

@@ -185,7 +185,7 @@ int LevelExecutor::iteration_to_check(const BlockPlan& plan, stats::Random& rand
   return plan.retain[random.below(plan.retain.size())];
 }
 
-Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
+Result<run::TurnOutcome> LevelExecutor::measure(const run::Turn& turn) {
   const auto plan = plan_block(turn.random);
   if (meter_) meter_->turn_begins();
   auto block = session_->measure(plan);
@@ -193,7 +193,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
     std::filesystem::remove(plan.exchange->entry, ec);
   if (!block) {
     if (!interrupted()) participant_.drop(block.error());
-    return run::Came::failure;
+    return run::TurnOutcome::failure;
   }
   const auto timed = session_->last_timed();
   std::optional<Try<Session::Answer>> checked;
@@ -204,10 +204,10 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
     const auto& [input, output] = **checked;
     if (const auto why = note_steps(plan, iteration, loss_in(output, input), turn.random)) {
       if (!interrupted()) participant_.drop(*why);
-      return run::Came::failure;
+      return run::TurnOutcome::failure;
     }
   }
-  if (checked && !*checked && interrupted()) return run::Came::failure;
+  if (checked && !*checked && interrupted()) return run::TurnOutcome::failure;
   pause();  // before its output is judged
   note_clock(timed, plan);
   block->restart = turn.restart;
@@ -228,7 +228,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
                                                                   std::vector<int>{input}, participant_.tolerance());
       if (judge_.training && !verdict.equal_work() && !began_) {
         if (const auto why = begin_again(); why && !interrupted()) participant_.drop(*why);
-        return run::Came::nothing;
+        return run::TurnOutcome::nothing;
       }
       began_ = false;
       participant_.evidence.add_block(verdict);
@@ -240,7 +240,7 @@ Result<run::Came> LevelExecutor::measure(const run::Turn& turn) {
   if (wrong) block->check = wrong->what;
   participant_.row.blocks.push_back(std::move(*block));
   if (wrong) participant_.drop(*wrong);
-  return run::Came::block;
+  return run::TurnOutcome::block;
 }
 
 void LevelExecutor::note_clock(const proof::Timed& timed, const BlockPlan& plan) {

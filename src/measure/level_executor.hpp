@@ -29,7 +29,7 @@ class LevelExecutor : public run::Executor {
   std::string name() const override { return participant_.name(); }
   bool active() const override { return participant_.active; }
   Result<void> start(int restart) override;
-  Result<run::Came> measure(const run::Turn& turn) override;
+  Result<run::TurnOutcome> measure(const run::Turn& turn) override;
   // What its rounds took beside time goes into its row. In mode train: is what it does after the timed blocks still the
   // optimiser's step, and what are its phases?
   Result<void> finish(int restart, stats::Random& random) override;

@@ -14,7 +14,7 @@ void StopByTime::begin() {
 
 void StopByTime::add(const Taken& taken) {
   rounds_ = taken.round + 1;
-  if (taken.came == Came::failure) lost_ += taken.seconds;
+  if (taken.outcome == TurnOutcome::failure) lost_ += taken.seconds;
 }
 
 bool StopByTime::finished() {

@@ -23,7 +23,7 @@ struct Turn {
 
 // What came of a turn. `nothing`: no block, but the time was used. `failure`: its time counts for nobody, as that of a
 // request that hung.
-enum class Came { block, nothing, failure };
+enum class TurnOutcome { block, nothing, failure };
 
 // One who takes turns with others: up from `start` to `stop` in each restart, and paused while it is not its turn. A
 // turn's block is whatever it does then: timed iterations, or steps of a training. Errors end everything; a failure of
@@ -35,7 +35,7 @@ class Executor {
   virtual bool active() const = 0;  // false: it takes no further turns, in no restart
 
   virtual Result<void> start(int restart) = 0;  // afterwards it is warm
-  virtual Result<Came> measure(const Turn& turn) = 0;
+  virtual Result<TurnOutcome> measure(const Turn& turn) = 0;
   virtual void pause() = 0;
   virtual void resume() = 0;
   virtual void stop() = 0;  // also of one that failed, as soon as it did
@@ -51,9 +51,9 @@ class OnlyTurns : public Executor {
   std::string name() const override { return name_; }
   bool active() const override { return active_(); }
   Result<void> start(int /*restart*/) override { return {}; }
-  Result<Came> measure(const Turn& turn) override {
+  Result<TurnOutcome> measure(const Turn& turn) override {
     take_(turn);
-    return Came::block;
+    return TurnOutcome::block;
   }
   void pause() override {}
   void resume() override {}
@@ -69,7 +69,7 @@ class OnlyTurns : public Executor {
 struct Taken {
   int restart = 0, round = 0, position = 0;
   double seconds = 0;
-  Came came = Came::block;
+  TurnOutcome outcome = TurnOutcome::block;
 };
 
 // When it is enough. One is asked after each round and begins with each restart, another after each restart.

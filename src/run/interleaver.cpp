@@ -80,14 +80,14 @@ void Interleaver::stop_those_who_left() {
 Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   executor.resume();
   const double begun = clock_();
-  const auto came = STRATA_TRY(executor.measure(turn));
+  const auto outcome = STRATA_TRY(executor.measure(turn));
   const Taken taken{.restart = turn.restart,
                     .round = turn.round,
                     .position = turn.position,
                     .seconds = clock_() - begun,
-                    .came = came};
+                    .outcome = outcome};
   if (executor.active()) executor.pause();
-  if (came == Came::block) STRATA_TRY(sink_.block(executor, taken));
+  if (outcome == TurnOutcome::block) STRATA_TRY(sink_.block(executor, taken));
   rounds_.add(taken);
   if (restarts_) restarts_->add(taken);
   if (executor.active()) return {};

@@ -49,7 +49,7 @@ class FakeExecutor : public Executor {
     }
     return {};
   }
-  Result<Came> measure(const Turn& turn) override {
+  Result<TurnOutcome> measure(const Turn& turn) override {
     world_.events.push_back(name_);
     world_.alone = world_.alone && world_.running == std::set<std::string>{name_};
     world_.now += seconds;
@@ -57,7 +57,7 @@ class FakeExecutor : public Executor {
     if (breaks_at == turns) return fail("the disk is full");
     is_active = turns++ != fails_at;
     if (turns == interrupts_at) interrupted() = true;
-    return is_active ? Came::block : Came::failure;
+    return is_active ? TurnOutcome::block : TurnOutcome::failure;
   }
   Result<void> finish(int restart, stats::Random& /*random*/) override {
     world_.events.push_back("finish " + name_);
