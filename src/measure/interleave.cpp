@@ -116,7 +116,7 @@ class InterleaveSink : public run::Sink {
     const double after = plan_.effort.budget_s / plan_.effort.restarts * (plan_.effort.restarts - restart - 1);
     progress_.status(fmt::format("{}: measuring, round {}", at(restart), round + 1), rounds_.left() + after);
   }
-  Result<void> block(run::Executor& executor, const run::Taken& taken) override;
+  Result<void> block(run::Executor& executor, const run::FinishedTurn& turn) override;
   Result<void> dropped(run::Executor& executor) override;
   Result<void> round_ended(int restart, int round) override {
     return meter_->seconds() >= kLoadWindowS ? close_window(restart, round) : Result<void>();
@@ -151,7 +151,7 @@ class InterleaveSink : public run::Sink {
   std::vector<probe::Load> restart_loads_, all_loads_;
 };
 
-Result<void> InterleaveSink::block(run::Executor& executor, const run::Taken& /*taken*/) {
+Result<void> InterleaveSink::block(run::Executor& executor, const run::FinishedTurn& /*turn*/) {
   Participant& participant = participant_of(executor);
   in_window_.insert(&participant);
   return plan_.sink ? plan_.sink->block(participant.row, participant.row.blocks.back()) : Result<void>();

@@ -12,9 +12,9 @@ void StopByTime::begin() {
   rounds_ = 0;
 }
 
-void StopByTime::add(const Taken& taken) {
-  rounds_ = taken.round + 1;
-  if (taken.outcome == TurnOutcome::failure) lost_ += taken.seconds;
+void StopByTime::add(const FinishedTurn& turn) {
+  rounds_ = turn.round + 1;
+  if (turn.outcome == TurnOutcome::failure) lost_ += turn.seconds;
 }
 
 bool StopByTime::finished() {

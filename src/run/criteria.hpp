@@ -15,7 +15,7 @@ class StopByTime : public StoppingCriterion {
   StopByTime(double seconds, int fewest, Clock clock = steady_seconds)
       : seconds_(seconds), fewest_(fewest), clock_(std::move(clock)) {}
   void begin() override;
-  void add(const Taken& taken) override;
+  void add(const FinishedTurn& turn) override;
   bool finished() override;
   double left() const;  // seconds; 0: none
 
@@ -35,7 +35,7 @@ class StopByPrecision : public StoppingCriterion {
   StopByPrecision(double width, int restarts, std::function<std::vector<stats::Comparison>()> comparisons)
       : width_(width), restarts_(restarts), comparisons_(std::move(comparisons)) {}
   void begin() override {}
-  void add(const Taken& taken) override { restarts_ = taken.restart + 1; }
+  void add(const FinishedTurn& turn) override { restarts_ = turn.restart + 1; }
   bool finished() override;
 
  private:

@@ -65,8 +65,7 @@ class OnlyTurns : public Executor {
   std::function<void(const Turn&)> take_;
 };
 
-// A turn that was taken.
-struct Taken {
+struct FinishedTurn {
   int restart = 0, round = 0, position = 0;
   double seconds = 0;
   TurnOutcome outcome = TurnOutcome::block;
@@ -77,7 +76,7 @@ class StoppingCriterion {
  public:
   virtual ~StoppingCriterion() = default;
   virtual void begin() = 0;
-  virtual void add(const Taken& taken) = 0;
+  virtual void add(const FinishedTurn& turn) = 0;
   virtual bool finished() = 0;
 };
 
@@ -88,7 +87,7 @@ class Sink {
   virtual void starting(const Executor& /*executor*/, int /*restart*/) {}
   virtual void rounds_begin(int /*restart*/) {}  // of those who are up together
   virtual void round_begins(int /*restart*/, int /*round*/) {}
-  virtual Result<void> block(Executor& /*executor*/, const Taken& /*taken*/) { return {}; }
+  virtual Result<void> block(Executor& /*executor*/, const FinishedTurn& /*turn*/) { return {}; }
   virtual Result<void> dropped(Executor& /*executor*/) { return {}; }  // by what it did last
   virtual Result<void> round_ended(int /*restart*/, int /*round*/) { return {}; }
   virtual Result<void> rounds_ended(int /*restart*/, int /*rounds*/) { return {}; }

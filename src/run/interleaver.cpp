@@ -81,15 +81,15 @@ Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   executor.resume();
   const double begun = clock_();
   const auto outcome = STRATA_TRY(executor.measure(turn));
-  const Taken taken{.restart = turn.restart,
-                    .round = turn.round,
-                    .position = turn.position,
-                    .seconds = clock_() - begun,
-                    .outcome = outcome};
+  const FinishedTurn finished{.restart = turn.restart,
+                              .round = turn.round,
+                              .position = turn.position,
+                              .seconds = clock_() - begun,
+                              .outcome = outcome};
   if (executor.active()) executor.pause();
-  if (outcome == TurnOutcome::block) STRATA_TRY(sink_.block(executor, taken));
-  rounds_.add(taken);
-  if (restarts_) restarts_->add(taken);
+  if (outcome == TurnOutcome::block) STRATA_TRY(sink_.block(executor, finished));
+  rounds_.add(finished);
+  if (restarts_) restarts_->add(finished);
   if (executor.active()) return {};
   auto handled = sink_.dropped(executor);
   stop_those_who_left();

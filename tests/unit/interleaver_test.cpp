@@ -86,8 +86,8 @@ class FakeExecutor : public Executor {
 };
 
 struct Record : Sink {
-  Result<void> block(Executor& executor, const Taken& taken) override {
-    blocks.push_back({executor.name(), taken.restart, taken.round, taken.position});
+  Result<void> block(Executor& executor, const FinishedTurn& turn) override {
+    blocks.push_back({executor.name(), turn.restart, turn.round, turn.position});
     return {};
   }
   Result<void> dropped(Executor& executor) override {
