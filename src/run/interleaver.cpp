@@ -21,21 +21,21 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Result<Ended> Interleaver::run(std::vector<std::vector<Executor*>> groups) {
-  Ended ended{order_.first, false};
+Result<InterleaverResult> Interleaver::run(std::vector<std::vector<Executor*>> groups) {
+  InterleaverResult result{order_.first, false};
   stats::Random random(order_.seed);
   if (restarts_) restarts_->begin();
   for (int number = order_.first; number < order_.restarts && !interrupted() && any_plays(groups); ++number) {
-    ended.restarts = number + 1;
+    result.restarts = number + 1;
     random.shuffle(groups);
     for (const auto& group : groups) STRATA_TRY(restart(group, number));
     STRATA_TRY(sink_.restart_ended(number));
     if (restarts_ && restarts_->finished()) {
-      ended.enough = true;
+      result.enough = true;
       break;
     }
   }
-  return ended;
+  return result;
 }
 
 Result<void> Interleaver::restart(const std::vector<Executor*>& group, int number) {

@@ -15,7 +15,7 @@ struct Order {
   int first = 0;  // the restart that is begun with; those before it were done by a run that was cut off
 };
 
-struct Ended {
+struct InterleaverResult {
   int restarts = 0;     // that were begun, those before the first too
   bool enough = false;  // the criterion of restarts said so
 };
@@ -29,7 +29,7 @@ class Interleaver {
 
   // Those of a group are up at the same time and take turns; groups come one after the other, in an order drawn for
   // each restart. Ends early when nobody is active any more, or interrupted. Error: an executor's or the sink's.
-  Result<Ended> run(std::vector<std::vector<Executor*>> groups);
+  Result<InterleaverResult> run(std::vector<std::vector<Executor*>> groups);
 
  private:
   Result<void> restart(const std::vector<Executor*>& group, int number);

@@ -119,11 +119,12 @@ class InterleaverTest : public ::testing::Test {
     for (int i = 0; i < number; ++i) add(std::string(1, static_cast<char>('a' + i)));
   }
   // Rounds of everybody, in each restart.
-  Result<Ended> run(const Order& order, int rounds, StoppingCriterion* restarts = nullptr) {
+  Result<InterleaverResult> run(const Order& order, int rounds, StoppingCriterion* restarts = nullptr) {
     StopByTime by_rounds(0, rounds, world_.clock);
     return run_until(by_rounds, order, restarts);
   }
-  Result<Ended> run_until(StoppingCriterion& rounds, const Order& order, StoppingCriterion* restarts = nullptr) {
+  Result<InterleaverResult> run_until(StoppingCriterion& rounds, const Order& order,
+                                      StoppingCriterion* restarts = nullptr) {
     std::vector<std::vector<Executor*>> groups(apart_ ? executors_.size() : 1);
     for (std::size_t i = 0; i < executors_.size(); ++i) groups[apart_ ? i : 0].push_back(&executors_[i]);
     return Interleaver(order, rounds, restarts, record_, world_.clock).run(groups);
