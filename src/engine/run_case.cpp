@@ -21,7 +21,7 @@ core::CaseSpec in_float32(core::CaseSpec spec) {
 
 }  // namespace
 
-measure::Besides CapturedCase::besides() const {
+measure::CaseExtras CapturedCase::extras() const {
   const auto address = [](const auto& held) { return held ? &*held : nullptr; };
   return {.deep = address(deep), .strict = address(strict), .evaluation = address(evaluation)};
 }
@@ -93,7 +93,7 @@ Result<measure::Outcome> run_case(const Prepared& ready, const core::CaseSpec& s
   STRATA_TRY(add_evaluation(captured, ready, store));
   STRATA_TRY(stored.begin());
   auto outcome =
-      measure::compare_case(s, captured.bundle, captured.besides(), ready.levels, facts, store, progress_to(events));
+      measure::compare_case(s, captured.bundle, captured.extras(), ready.levels, facts, store, progress_to(events));
   if (!outcome) stored.cut_short();
   if (outcome) STRATA_TRY(analysis::store_metrics(store, s.run_id, key));
   return outcome;

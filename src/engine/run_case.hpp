@@ -11,9 +11,9 @@ namespace strata::engine {
 // All that is captured of a case before it is measured.
 struct CapturedCase {
   plan::Bundle bundle;
-  std::optional<plan::Bundle> strict, deep;  // as measure::Besides has them
+  std::optional<plan::Bundle> strict, deep;  // as measure::CaseExtras has them
   std::optional<measure::Evaluation> evaluation;
-  measure::Besides besides() const;  // with the addresses of these
+  measure::CaseExtras extras() const;  // with the addresses of these
 };
 Result<CapturedCase> capture_case(const Prepared& ready, const core::CaseSpec& spec, EventSink& events);
 

@@ -297,23 +297,23 @@ Result<void> SweepRunner::open(Point& point) {
 }
 
 Result<void> SweepRunner::begin_case(Point& point) {
-  point.open = STRATA_TRY(measure::VisitedCase::open(ready_.setting, point.captured->bundle, besides_of(point),
+  point.open = STRATA_TRY(measure::VisitedCase::open(ready_.setting, point.captured->bundle, extras_of(point),
                                                      ready_.levels, facts_, store_, progress_to(events_)));
   return {};
 }
 
 // In fresh processes its memory is seen: at corners, on two lines, and where too little was seen to foresee it.
-measure::Besides SweepRunner::besides_of(const Point& point) {
-  auto besides = point.captured->besides();
+measure::CaseExtras SweepRunner::extras_of(const Point& point) {
+  auto extras = point.captured->extras();
   const auto& bundle = point.captured->bundle;
-  besides.skipped = outgrown_.skipped(bundle.question);
-  besides.warm = point.apart ? nullptr : &warm_;
+  extras.skipped = outgrown_.skipped(bundle.question);
+  extras.warm = point.apart ? nullptr : &warm_;
   for (const auto& level : ready_.levels)
     if (const auto bytes = peaks_.expected(level.name(), bundle.question, plan::work_of(bundle.info).moving_bytes))
-      besides.expected_bytes[level.name()] = *bytes;
-  besides.alone = point.apart || grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) ||
-                  ready_.setting.options.tuned || besides.expected_bytes.empty();
-  return besides;
+      extras.expected_bytes[level.name()] = *bytes;
+  extras.alone = point.apart || grid_.is_corner(point.spec) || grid_.is_on_line(point.spec) ||
+                 ready_.setting.options.tuned || extras.expected_bytes.empty();
+  return extras;
 }
 
 void SweepRunner::learn_memory(const plan::Bundle& bundle, const store::Row& row) {

@@ -74,7 +74,7 @@ class SweepRunner {
   // `took_s`: all of it, its measured time and its capture included.
   void note_visit(Point& point, bool first, double foreseen_s, double took_s);
   Point* add_point(const core::CaseSpec& spec);
-  measure::Besides besides_of(const Point& point);
+  measure::CaseExtras extras_of(const Point& point);
   void learn_memory(const plan::Bundle& bundle, const store::Row& row);
   Result<void> remember_exhaustion();
   Result<void> note_missing(Point& point, const Error& error);

@@ -21,11 +21,11 @@
 
 namespace strata::measure {
 
-CaseRun::CaseRun(const Setting& setting_in, const plan::Bundle& bundle_in, const Besides& besides_in,
+CaseRun::CaseRun(const Setting& setting_in, const plan::Bundle& bundle_in, const CaseExtras& extras_in,
                  MachineFacts& facts, store::Store& store, const Progress& progress_in)
     : setting(setting_in),
       bundle(bundle_in),
-      besides(besides_in),
+      extras(extras_in),
       progress(progress_in),
       sink(store, setting_in.run_id),
       facts_(facts),
@@ -45,7 +45,7 @@ Result<void> CaseRun::look_at_machine() {
 // Points of a sweep are left out: their processes serve other points, too. A case that goes on keeps what it began
 // with.
 Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels) {
-  if (besides.warm || !record.trust.contains("process_sigma")) return {};
+  if (extras.warm || !record.trust.contains("process_sigma")) return {};
   if (const auto before = cut.trust(); before.is_object()) {
     record.trust["learned"] = lookup::list(before, "learned");
     return {};
@@ -59,7 +59,7 @@ Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels
 }
 
 Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core::Case& question) {
-  STRATA_TRY(references.open(bundle, besides.strict));
+  STRATA_TRY(references.open(bundle, extras.strict));
   if (bundle.dynamic) {
     open_batch = STRATA_TRY(DynamicPass::open(*bundle.dynamic, references.outputs(), setting.order_seed));
   }
@@ -130,7 +130,7 @@ Result<void> CaseRun::add_row(Participant& participant) {
 }
 
 std::optional<Failure> CaseRun::cannot_run(const level::Level& level) const {
-  if (const auto skipped = besides.skipped.find(level.name()); skipped != besides.skipped.end()) return skipped->second;
+  if (const auto skipped = extras.skipped.find(level.name()); skipped != extras.skipped.end()) return skipped->second;
   return plan::cannot_run(level, bundle, record.question, setting.environment_of(level), setting.tools,
                           setting.place_of(level));
 }
@@ -161,7 +161,7 @@ void CaseRun::certify(Participant& participant) {
                                : mistrusted     ? State::mistrusted
                                                 : State::unequal,
                       .what = certificate.none ? "nothing could be proven" : certificate.reason,
-                      .hint = besides.deep || references.trains() ? "" : "--deep shows the first layer that differs"});
+                      .hint = extras.deep || references.trains() ? "" : "--deep shows the first layer that differs"});
     participant.row.info["reason_short"] = certificate.reason_short;
   }
 }
@@ -169,7 +169,7 @@ void CaseRun::certify(Participant& participant) {
 // The structure is proven in strict float32, where a fault is not hidden by the mode's rounding. nullopt: done, or the
 // participant was dropped.
 std::optional<Failure> CaseRun::prove_in_float32(Participant& participant) {
-  const auto job = make_job(participant, *besides.strict);
+  const auto job = make_job(participant, *extras.strict);
   if (!job) return worker::failed_by(job.error());
   progress.status(fmt::format("preparing {} in float32", participant.name()), -1);
   if (const auto prepared = prepare(*job); !prepared) return prepared.error();
@@ -199,20 +199,20 @@ Result<void> CaseRun::weigh_refusals() {
 
 void CaseRun::prove(Participant& participant) {
   if (const auto why = prepare_one(participant)) return participant.drop(*why);
-  if (besides.warm && !besides.strict && cut.take_proof(participant)) return certify(participant);
-  if (besides.strict) {
+  if (extras.warm && !extras.strict && cut.take_proof(participant)) return certify(participant);
+  if (extras.strict) {
     if (const auto why = prove_in_float32(participant)) return participant.drop(*why);
     if (!participant.active || interrupted()) return certify(participant);
     const auto kind = references.certificate(participant).kind;
     if (kind != proof::OutputVerdict::Kind::equal && kind != proof::OutputVerdict::Kind::equal_looser)
       return certify(participant);
   }
-  if (besides.alone) {
+  if (extras.alone) {
     run_alone(participant, references.judge(), progress);
   } else {
-    prove_warm(participant, references.judge(), *besides.warm, cpus_of(threads(), restarts), progress);
-    const auto expected = besides.expected_bytes.find(participant.name());
-    if (expected != besides.expected_bytes.end()) {
+    prove_warm(participant, references.judge(), *extras.warm, cpus_of(threads(), restarts), progress);
+    const auto expected = extras.expected_bytes.find(participant.name());
+    if (expected != extras.expected_bytes.end()) {
       participant.peak_bytes = static_cast<std::uint64_t>(expected->second);
       participant.row.memory = {{"expected_peak_bytes", participant.peak_bytes}};
     }

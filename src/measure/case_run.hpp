@@ -16,7 +16,7 @@ namespace strata::measure {
 
 class CaseRun {
  public:
-  CaseRun(const Setting& setting, const plan::Bundle& bundle, const Besides& besides, MachineFacts& facts,
+  CaseRun(const Setting& setting, const plan::Bundle& bundle, const CaseExtras& extras, MachineFacts& facts,
           store::Store& store, const Progress& progress);
 
   // Opens the references and gives every level its row. `question`: the bundle's question, or a whole training of it.
@@ -49,7 +49,7 @@ class CaseRun {
 
   const Setting& setting;
   const plan::Bundle& bundle;
-  const Besides besides;
+  const CaseExtras extras;
   const Progress progress;
   CaseSink sink;
   References references;

@@ -22,10 +22,10 @@ void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std:
 }
 
 Result<std::unique_ptr<VisitedCase>> VisitedCase::open(const Setting& setting, const plan::Bundle& bundle,
-                                                       const Besides& besides, const std::vector<level::Level>& levels,
-                                                       MachineFacts& facts, store::Store& store,
-                                                       const Progress& progress) {
-  auto point = std::make_unique<CaseRun>(setting, bundle, besides, facts, store, progress);
+                                                       const CaseExtras& extras,
+                                                       const std::vector<level::Level>& levels, MachineFacts& facts,
+                                                       store::Store& store, const Progress& progress) {
+  auto point = std::make_unique<CaseRun>(setting, bundle, extras, facts, store, progress);
   STRATA_TRY(point->begin(levels, bundle.question));
   return std::unique_ptr<VisitedCase>(new VisitedCase(std::move(point)));
 }
@@ -48,10 +48,10 @@ Result<Outcome> VisitedCase::visit() {
   return point_->finish();
 }
 
-Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const CaseExtras& extras,
                              const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
                              const Progress& progress) {
-  auto point = STRATA_TRY(VisitedCase::open(setting, bundle, besides, levels, facts, store, progress));
+  auto point = STRATA_TRY(VisitedCase::open(setting, bundle, extras, levels, facts, store, progress));
   return point->visit();
 }
 

@@ -42,7 +42,7 @@ void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std:
 using Skipped = std::map<std::string, worker::Failure>;
 
 // What else was captured of a case; nullptr: not needed.
-struct Besides {
+struct CaseExtras {
   const plan::Bundle* deep = nullptr;      // with the outputs of every layer
   const plan::Bundle* strict = nullptr;    // in float32, for a case in another precision
   const Evaluation* evaluation = nullptr;  // the user's score
@@ -55,7 +55,7 @@ struct Besides {
 };
 
 // Error: the store's, or a bundle that cannot be read. Failures of single levels are rows, never errors.
-Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const Besides& besides,
+Result<Outcome> compare_case(const Setting& setting, const plan::Bundle& bundle, const CaseExtras& extras,
                              const std::vector<level::Level>& levels, MachineFacts& facts, store::Store& store,
                              const Progress& progress);
 
@@ -66,7 +66,7 @@ class CaseRun;
 class VisitedCase {
  public:
   static Result<std::unique_ptr<VisitedCase>> open(const Setting& setting, const plan::Bundle& bundle,
-                                                   const Besides& besides, const std::vector<level::Level>& levels,
+                                                   const CaseExtras& extras, const std::vector<level::Level>& levels,
                                                    MachineFacts& facts, store::Store& store, const Progress& progress);
   ~VisitedCase();
   // Restarts up to setting.effort.restarts, in its share of setting.effort.budget_s; at the first visit all that comes

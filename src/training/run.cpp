@@ -481,8 +481,8 @@ Result<measure::Outcome> train_case(const measure::Setting& setting, const plan:
                                     const Plan& plan, const std::vector<fs::path>& initial,
                                     measure::MachineFacts& facts, store::Store& store,
                                     const measure::Progress& progress) {
-  const measure::Besides besides;
-  measure::CaseRun point(setting, bundle, besides, facts, store, progress);
+  const measure::CaseExtras extras;
+  measure::CaseRun point(setting, bundle, extras, facts, store, progress);
   STRATA_TRY(point.begin(levels, question));
   point.record.trust["data"] = plan.data_note;
   point.record.trust["test_images"] = plan.data.test;

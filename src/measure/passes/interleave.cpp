@@ -61,7 +61,7 @@ Result<void> measure_levels(CaseRun& point) {
                       .process_sigma = point.record.trust["process_sigma"],
                       .trust = &point.record.trust,
                       .reference = choose_reference(point),
-                      .warm = point.besides.warm,
+                      .warm = point.extras.warm,
                       .sink = &point.sink};
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);

@@ -9,15 +9,15 @@
 namespace strata::measure {
 
 Result<void> compare_layers(CaseRun& point) {
-  if (!point.besides.deep) return {};
-  auto opened = STRATA_TRY(proof::Reference::open(point.besides.deep->folder));
+  if (!point.extras.deep) return {};
+  auto opened = STRATA_TRY(proof::Reference::open(point.extras.deep->folder));
   for (auto& participant : point.participants) {
     // A level that could not run at all has nothing to show layer by layer.
     const bool ran =
         participant.active || participant.row.state == State::unequal || participant.row.state == State::mistrusted;
     if (!ran || participant.job.level.harness || interrupted()) continue;
     point.progress.status(fmt::format("comparing {} layer by layer", participant.name()), -1);
-    const auto job = STRATA_TRY(point.make_job(participant, *point.besides.deep));
+    const auto job = STRATA_TRY(point.make_job(participant, *point.extras.deep));
     if (const auto prepared = point.prepare(job); !prepared)
       participant.deep_note = prepared.error().what;
     else

@@ -9,12 +9,12 @@ namespace strata::measure {
 
 Result<void> score_levels(CaseRun& point) {
   for (auto& participant : point.participants) {
-    if (!point.besides.evaluation || !participant.active || participant.row.blocks.empty() ||
+    if (!point.extras.evaluation || !participant.active || participant.row.blocks.empty() ||
         participant.job.level.harness || interrupted())
       continue;
     point.progress.status(fmt::format("scoring {}", participant.name()), -1);
     auto score =
-        measure::evaluate(participant, *point.besides.evaluation, point.setting.place, point.setting.environment);
+        measure::evaluate(participant, *point.extras.evaluation, point.setting.place, point.setting.environment);
     if (interrupted()) break;
     if (score["state"] != "scored")
       point.progress.note(fmt::format("{}: no score: {}", participant.name(), score.value("reason", "")));
