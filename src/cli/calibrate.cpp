@@ -31,7 +31,7 @@ Result<store::ProcessEffect> calibrate_threads(int threads, const nlohmann::json
   options.inputs = {kInput};
   options.threads = threads;
   const auto spec = STRATA_TRY(plan::spec_of(options));
-  const auto bundle = STRATA_TRY(plan::get_bundle(spec, place, environment, engine::wishes_of(options, line)));
+  const auto bundle = STRATA_TRY(plan::get_bundle(spec, place, environment, engine::capture_options(options, line)));
   const auto logs = place.cache / "logs" / "calibration";
   const auto job = STRATA_TRY(plan::make_job(levels.front(), bundle, place, environment, options, logs));
   return measure::calibrate(job, threads, kSeconds, machine, engine::progress_to(line));

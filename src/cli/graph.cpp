@@ -82,7 +82,7 @@ Result<plan::Bundle> capture(const GraphArguments& a, const core::CaseSpec& spec
   ProgressLine line;
   warn_of_model_file(a.options.model);
   plan::limit_files(a.options);
-  return plan::get_bundle(spec, place, environments.measured, engine::wishes_of(a.options, line));
+  return plan::get_bundle(spec, place, environments.measured, engine::capture_options(a.options, line));
 }
 
 // With --backward the training step that strata makes of the network, else the network alone.

@@ -17,7 +17,7 @@ bool ProgressPace::is_due(const std::string& doing) {
   return true;
 }
 
-plan::Wishes wishes_of(const plan::Options& options, EventSink& events, const plan::Bundle* strict) {
+plan::CaptureOptions capture_options(const plan::Options& options, EventSink& events, const plan::Bundle* strict) {
   events.progress(fmt::format("capturing {}", options.model), -1);
   return {.progress =
               [&events, &options](const std::string& what) {

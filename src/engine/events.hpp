@@ -58,7 +58,8 @@ inline measure::Progress progress_to(EventSink& events) {
           .status = [&events](const std::string& doing, double left) { events.progress(doing, left); }};
 }
 
-// And for what captures the network of `options`, which outlives it, too; `strict` as in plan::Wishes.
-plan::Wishes wishes_of(const plan::Options& options, EventSink& events, const plan::Bundle* strict = nullptr);
+// And for what captures the network of `options`, which outlives it, too; `strict` as in plan::CaptureOptions.
+plan::CaptureOptions capture_options(const plan::Options& options, EventSink& events,
+                                     const plan::Bundle* strict = nullptr);
 
 }  // namespace strata::engine

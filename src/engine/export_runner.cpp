@@ -139,7 +139,7 @@ Result<Exported> run_export(const requests::ExportRequest& request, const fs::pa
   ready.environments = STRATA_TRY(plan::ask_environments(ready.place, ready.level.needs));
   if (const auto notice = plan::notice_of(request.options.model); !notice.empty()) events.note(notice);
   const auto bundle = STRATA_TRY(
-      plan::get_bundle(ready.spec, ready.place, ready.environments.measured, wishes_of(request.options, events)));
+      plan::get_bundle(ready.spec, ready.place, ready.environments.measured, capture_options(request.options, events)));
   const auto job =
       STRATA_TRY(get_artefact(ready.level, bundle, ready.environments, ready.place, request.options, events));
   const auto recipe = STRATA_TRY(exporting::read_recipe(job, ready.place));

@@ -98,7 +98,7 @@ Result<Source> capture(const requests::GenerateRequest& a, const core::CaseSpec&
                        EventSink& events) {
   const auto environments = STRATA_TRY(plan::ask_environments(place, {}));
   if (const auto notice = plan::notice_of(a.options.model); !notice.empty()) events.note(notice);
-  auto bundle = plan::get_bundle(spec, place, environments.measured, wishes_of(a.options, events));
+  auto bundle = plan::get_bundle(spec, place, environments.measured, capture_options(a.options, events));
   if (!bundle) {
     auto error = bundle.error();  // which knows nothing of this command's options
     if (error.exit == Exit::environment && spec.device == core::Device::cuda)

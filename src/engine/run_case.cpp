@@ -29,7 +29,7 @@ measure::CaseExtras CapturedCase::extras() const {
 Result<CapturedCase> capture_case(const Prepared& ready, const core::CaseSpec& spec, EventSink& events) {
   const auto& s = ready.setting;
   const auto capture = [&](const core::CaseSpec& value, const plan::Bundle* shared) {
-    return plan::get_bundle(value, s.place, s.environment, wishes_of(s.options, events, shared));
+    return plan::get_bundle(value, s.place, s.environment, capture_options(s.options, events, shared));
   };
   CapturedCase captured;
   if (spec.precision != core::Precision::fp32) {
@@ -53,7 +53,7 @@ Result<void> check_cases(const Prepared& ready, bool all, EventSink& events) {
   std::optional<Error> first;
   for (const auto& spec : ready.specs) {
     if (interrupted() || !tried.emplace(spec.mode, spec.size).second) continue;
-    const auto inputs = plan::inputs_of(spec, s.place, s.environment, wishes_of(s.options, events));
+    const auto inputs = plan::inputs_of(spec, s.place, s.environment, capture_options(s.options, events));
     if (inputs && all) return {};
     if (!inputs && !first) first = inputs.error();
   }

@@ -35,7 +35,7 @@ Result<data::Opened> open_data(const TrainingPlan& plan, const fs::path& cache, 
 Result<plan::Bundle> capture(const Prepared& ready, const data::Dataset& set, EventSink& events) {
   const auto& s = ready.setting;
   return at_size_of(set.shape, s, ready.specs.front(), [&](const core::CaseSpec& spec) {
-    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, events));
+    return plan::get_bundle(spec, s.place, s.environment, capture_options(s.options, events));
   });
 }
 

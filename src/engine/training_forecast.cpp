@@ -111,7 +111,7 @@ Result<double> captured_flops(const Prepared& ready, const data::Shape& shape, E
   single.optimiser.reset();
   single.loss.clear();
   const auto bundle = STRATA_TRY(at_size_of(shape, s, single, [&](const core::CaseSpec& spec) {
-    return plan::get_bundle(spec, s.place, s.environment, wishes_of(s.options, events));
+    return plan::get_bundle(spec, s.place, s.environment, capture_options(s.options, events));
   }));
   return forward_flops(bundle);
 }
@@ -210,7 +210,7 @@ Result<void> check_network(const TrainingPlan& plan, const Prepared& ready, Even
   const auto& spec = ready.specs.front();
   const auto inputs =
       STRATA_TRY(at_size_of(counts_of(plan, s.place.cache).shape, s, spec, [&](const core::CaseSpec& sized) {
-        return plan::inputs_of(sized, s.place, s.environment, wishes_of(s.options, events));
+        return plan::inputs_of(sized, s.place, s.environment, capture_options(s.options, events));
       }));
   STRATA_TRY(image_shape(inputs, foreseen(spec).question.model));
   return {};

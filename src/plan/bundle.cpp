@@ -135,7 +135,7 @@ struct Cached {
 };
 
 // A damaged capture is removed, since what is proven with it would be false.
-Cached find_cached(const std::vector<fs::path>& folders, const core::CaseSpec& spec, const Wishes& wishes) {
+Cached find_cached(const std::vector<fs::path>& folders, const core::CaseSpec& spec, const CaptureOptions& options) {
   Cached cached;
   for (const auto& folder : folders) {
     const auto info = read_info(folder);
@@ -146,9 +146,9 @@ Cached find_cached(const std::vector<fs::path>& folders, const core::CaseSpec& s
     }
     const auto whole = info ? check_manifest(folder) : Result<void>(tl::unexpected(info.error()));
     if (whole) return {folder, {}};
-    if (wishes.note)
-      wishes.note(fmt::format("the captured network in {} is damaged ({}) and is captured again", folder.string(),
-                              whole.error().what));
+    if (options.note)
+      options.note(fmt::format("the captured network in {} is damaged ({}) and is captured again", folder.string(),
+                               whole.error().what));
     std::error_code ec;
     fs::remove_all(folder, ec);
   }
@@ -163,22 +163,22 @@ std::string key_with(const std::string& key, const nlohmann::json& info, bool by
 std::set<fs::path> g_captured_afresh;
 
 Result<fs::path> cached_or_captured(const core::CaseSpec& spec, const fs::path& out, const Installation& place,
-                                    const Environment& environment, const Wishes& wishes, bool& cached) {
-  const bool fresh = wishes.fresh && g_captured_afresh.insert(out).second;
-  const auto match = fresh ? Cached{} : find_cached(candidates(out, is_users(spec.model)), spec, wishes);
+                                    const Environment& environment, const CaptureOptions& options, bool& cached) {
+  const bool fresh = options.fresh && g_captured_afresh.insert(out).second;
+  const auto match = fresh ? Cached{} : find_cached(candidates(out, is_users(spec.model)), spec, options);
   cached = !match.folder.empty();
   if (cached) {
     STRATA_TRY(private_tree(match.folder, kRemedy));
     mark_used(match.folder);
     return match.folder;
   }
-  if (!match.why.empty() && wishes.note) wishes.note(fmt::format("capturing again: {}", match.why));
+  if (!match.why.empty() && options.note) options.note(fmt::format("capturing again: {}", match.why));
   auto captured = run_capture({.spec = spec,
                                .out = out,
-                               .strict = wishes.strict ? wishes.strict->folder : fs::path(),
+                               .strict = options.strict ? options.strict->folder : fs::path(),
                                .by_state = is_users(spec.model),
-                               .timeout_s = wishes.timeout_s,
-                               .progress = wishes.progress},
+                               .timeout_s = options.timeout_s,
+                               .progress = options.progress},
                               place, environment);
   if (captured && is_users(spec.model)) prune_states(out);
   remove_lost_references(out.parent_path());
@@ -216,16 +216,16 @@ std::vector<fs::path> find_captured(const std::vector<core::CaseSpec>& specs, co
 }
 
 Result<nlohmann::json> inputs_of(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
-                                 const Wishes& wishes) {
+                                 const CaptureOptions& options) {
   const auto key = STRATA_TRY(key_of(spec, code_of(spec, place, environment)));
   const auto bundles = place.cache.empty() ? fs::path() : place.cache / "bundles";
   STRATA_TRY(private_folder(bundles, kRemedy));
-  if (!wishes.fresh)
-    if (const auto match = find_cached(candidates(bundles / key, is_users(spec.model)), spec, wishes);
+  if (!options.fresh)
+    if (const auto match = find_cached(candidates(bundles / key, is_users(spec.model)), spec, options);
         !match.folder.empty())
       if (const auto info = read_info(match.folder)) return outside::field(*info, "inputs");
   return check_capture(
-      {.spec = spec, .out = bundles / "check", .timeout_s = wishes.timeout_s, .progress = wishes.progress}, place,
+      {.spec = spec, .out = bundles / "check", .timeout_s = options.timeout_s, .progress = options.progress}, place,
       environment);
 }
 
@@ -236,7 +236,7 @@ Result<nlohmann::json> read_captured(const fs::path& folder) {
 }
 
 Result<Bundle> get_bundle(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
-                          const Wishes& wishes) {
+                          const CaptureOptions& options) {
   const auto code = code_of(spec, place, environment);
   // The key is that of the case alone: an open batch beside it does not make another one of it.
   auto fixed = spec;
@@ -250,7 +250,7 @@ Result<Bundle> get_bundle(const core::CaseSpec& spec, const Installation& place,
   if (!held) return fail("another strata removes folders from the cache", "run the command again");
   Bundle bundle;
   bundle.folder =
-      STRATA_TRY(cached_or_captured(spec, bundles / (key + suffix), place, environment, wishes, bundle.cached));
+      STRATA_TRY(cached_or_captured(spec, bundles / (key + suffix), place, environment, options, bundle.cached));
   STRATA_TRY(set_references_apart(bundle.folder));
   STRATA_TRY(read_into(bundle));
   count_flops(bundle.folder, bundle.info);

@@ -26,8 +26,8 @@ struct Bundle {
   std::shared_ptr<const Bundle> dynamic;  // the same network with an open batch, if the spec asked for it
 };
 
-// How a bundle is wanted.
-struct Wishes {
+// How a bundle is captured, or taken from the cache.
+struct CaptureOptions {
   std::function<void(const std::string&)> progress;  // what the capture is doing
   std::function<void(const std::string&)> note;      // why a cached one was not taken: a sentence that stays
   bool fresh = false;                                // capture anew, once a request
@@ -39,12 +39,12 @@ struct Wishes {
 // A cached bundle is taken if its files are those of its manifest and, for a user's network, if every file that its
 // capture read is as it was. Error: what the capture said, or how it ended.
 Result<Bundle> get_bundle(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
-                          const Wishes& wishes);
+                          const CaptureOptions& options);
 
 // The inputs that the network takes, as bundle.json lists them, from its capture where it is cached; else it is built
 // and run, and nothing is kept: for plans. Error: what the capture would refuse.
 Result<nlohmann::json> inputs_of(const core::CaseSpec& spec, const Installation& place, const Environment& environment,
-                                 const Wishes& wishes);
+                                 const CaptureOptions& options);
 
 // Where captures of these cases lie in the cache, in their order; empty: there is none. Nothing is checked and nothing
 // captured: for plans. Whether one can be taken is seen when it is.
@@ -58,8 +58,8 @@ bool is_users(const std::string& model);
 // The folder of a user's network, from which paths are written.
 std::filesystem::path folder_of(const std::string& model);
 
-// Wishes.fresh captures a case once, however often it is asked for: until this is called, by what answers several
-// requests.
+// CaptureOptions.fresh captures a case once, however often it is asked for: until this is called, by what answers
+// several requests.
 void forget_fresh_captures();
 
 }  // namespace strata::plan
