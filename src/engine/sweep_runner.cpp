@@ -306,7 +306,7 @@ Result<void> SweepRunner::begin_case(Point& point) {
 measure::CaseExtras SweepRunner::extras_of(const Point& point) {
   auto extras = point.captured->extras();
   const auto& bundle = point.captured->bundle;
-  extras.skipped = outgrown_.skipped(bundle.question);
+  extras.skipped = out_of_memory_.skipped(bundle.question);
   extras.warm = point.apart ? nullptr : &warm_;
   for (const auto& level : ready_.levels)
     if (const auto bytes = peaks_.expected(level.name(), bundle.question, plan::work_of(bundle.info).moving_bytes))
@@ -330,7 +330,7 @@ Result<void> SweepRunner::remember_exhaustion() {
   for (const auto& element : seen)
     if (element.torch == s.environment.torch_version &&
         (element.limit_gib == 0 || (limit > 0 && element.limit_gib >= kSameLimit * limit)))
-      outgrown_.add(element.level, element.question);
+      out_of_memory_.add(element.level, element.question);
   return {};
 }
 

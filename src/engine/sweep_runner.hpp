@@ -12,7 +12,7 @@
 #include "engine/run_case.hpp"
 #include "engine/sweep_forecast.hpp"
 #include "plan/grid.hpp"
-#include "plan/outgrown.hpp"
+#include "plan/out_of_memory_cases.hpp"
 #include "plan/peak_model.hpp"
 
 namespace strata::engine {
@@ -99,7 +99,7 @@ class SweepRunner {
   std::optional<analysis::BatchRule> rule_;
   const BatchBounds bounds_;
   std::set<std::pair<core::Mode, std::string>> unequal_;  // levels, beside all runs of eager
-  plan::Outgrown outgrown_;
+  plan::OutOfMemoryCases out_of_memory_;
   plan::PeakModel peaks_;
   std::optional<Error> first_error_;
   std::vector<std::unique_ptr<Point>> points_;

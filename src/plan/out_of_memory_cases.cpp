@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/outgrown.hpp"
+#include "plan/out_of_memory_cases.hpp"
 
 #include <fmt/format.h>
 
@@ -26,11 +26,11 @@ bool no_smaller(const core::Case& a, const core::Case& b) {
   return elements(a) / static_cast<double>(a.batch) >= elements(b) / static_cast<double>(b.batch);
 }
 
-void Outgrown::add(const std::string& level, const core::Case& question) {
+void OutOfMemoryCases::add(const std::string& level, const core::Case& question) {
   seen_.emplace_back(level, question);
 }
 
-std::map<std::string, worker::Failure> Outgrown::skipped(const core::Case& question) const {
+std::map<std::string, worker::Failure> OutOfMemoryCases::skipped(const core::Case& question) const {
   std::map<std::string, worker::Failure> all;
   for (const auto& [level, smaller] : seen_)
     if (no_smaller(question, smaller))

@@ -15,7 +15,7 @@ namespace strata::plan {
 // inputs that are no smaller.
 bool no_smaller(const core::Case& a, const core::Case& b);
 
-class Outgrown {
+class OutOfMemoryCases {
  public:
   // `level`: with its variant and environment.
   void add(const std::string& level, const core::Case& question);
