@@ -46,7 +46,7 @@ Result<void> CaseRun::look_at_machine() {
 // with.
 Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels) {
   if (extras.warm || !record.trust.contains("process_sigma")) return {};
-  if (const auto before = cut.trust(); before.is_object()) {
+  if (const auto before = interrupted_case.trust(); before.is_object()) {
     record.trust["learned"] = lookup::list(before, "learned");
     return {};
   }
@@ -79,7 +79,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core:
   for (const auto& level : levels)
     if (record.reference_level.empty() && !level.harness && (!has_eager || level.id == "eager"))
       record.reference_level = level.name();
-  cut = STRATA_TRY(CutCase::open(setting, record, store_));
+  interrupted_case = STRATA_TRY(InterruptedCase::open(setting, record, store_));
   STRATA_TRY(learn_from_earlier(levels));
   STRATA_TRY(sink.of_case(record));
   for (const auto& level : levels) {
@@ -126,7 +126,7 @@ std::vector<std::string> CaseRun::prepare_command(const level::Level& level) con
 }
 
 Result<void> CaseRun::add_row(Participant& participant) {
-  return cut.take_up(participant) ? sink.row(participant.row) : sink.new_row(participant.row);
+  return interrupted_case.take_up(participant) ? sink.row(participant.row) : sink.new_row(participant.row);
 }
 
 std::optional<Failure> CaseRun::cannot_run(const level::Level& level) const {
@@ -199,7 +199,7 @@ Result<void> CaseRun::weigh_refusals() {
 
 void CaseRun::prove(Participant& participant) {
   if (const auto why = prepare_one(participant)) return participant.drop(*why);
-  if (extras.warm && !extras.strict && cut.take_proof(participant)) return certify(participant);
+  if (extras.warm && !extras.strict && interrupted_case.take_proof(participant)) return certify(participant);
   if (extras.strict) {
     if (const auto why = prove_in_float32(participant)) return participant.drop(*why);
     if (!participant.active || interrupted()) return certify(participant);

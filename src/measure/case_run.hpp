@@ -8,8 +8,8 @@
 #include "analysis/blocks.hpp"
 #include "measure/case_sink.hpp"
 #include "measure/compare.hpp"
-#include "measure/cut_case.hpp"
 #include "measure/dynamic.hpp"
+#include "measure/interrupted_case.hpp"
 #include "measure/references.hpp"
 
 namespace strata::measure {
@@ -56,7 +56,7 @@ class CaseRun {
   std::optional<DynamicPass> open_batch;
   store::Case record;
   std::vector<Participant> participants;
-  CutCase cut;
+  InterruptedCase interrupted_case;
   int restarts = 0;                // whole ones, of this visit and those before
   std::vector<probe::Load> loads;  // of others in them
   bool failed = false;             // what fails without costing a row its state

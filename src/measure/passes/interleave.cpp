@@ -70,7 +70,7 @@ Result<void> measure_levels(CaseRun& point) {
   const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   auto load = STRATA_TRY(look_at_others(point, mark));
   if (point.restarts == 0) {
-    point.cut.add_to(point.participants, plan);
+    point.interrupted_case.add_to(point.participants, plan);
   } else {
     plan.first = point.restarts;
     plan.load_before = point.loads;

@@ -7,12 +7,12 @@
 
 namespace strata::measure {
 
-class CutCase {
+class InterruptedCase {
  public:
   // What is stored of the case in the run that goes on; nothing where none does, or the case was not begun. Drops what
   // belongs to no whole restart. With --tuned everything, since what a level's best variant was chosen from is not
   // stored. Error: the store's; the network is another now.
-  static Result<CutCase> open(const Setting& setting, const store::Case& now, store::Store& store);
+  static Result<InterruptedCase> open(const Setting& setting, const store::Case& now, store::Store& store);
 
   // Its `trust`; null where nothing of it is kept.
   Json trust() const { return before() ? before()->trust : Json(); }

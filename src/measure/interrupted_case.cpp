@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/cut_case.hpp"
+#include "measure/interrupted_case.hpp"
 
 #include <fmt/format.h>
 
@@ -10,39 +10,39 @@
 
 namespace strata::measure {
 
-Result<CutCase> CutCase::open(const Setting& setting, const store::Case& now, store::Store& store) {
-  CutCase cut;
-  if (!setting.resumed) return cut;
+Result<InterruptedCase> InterruptedCase::open(const Setting& setting, const store::Case& now, store::Store& store) {
+  InterruptedCase interrupted_case;
+  if (!setting.resumed) return interrupted_case;
   const auto& cases = setting.resumed->cases;
   const auto it =
       std::find_if(cases.begin(), cases.end(), [&](const auto& run_case) { return run_case.key == now.key; });
-  if (it == cases.end()) return cut;
+  if (it == cases.end()) return interrupted_case;
   if (it->network != now.network)
     return fail(fmt::format("{}: the network is not the one that run {} began with", now.id, setting.run_id),
                 "compare it in a run of its own");
-  cut.trains_ = now.question.recipe && now.question.recipe->training;
-  if (cut.trains_) {  // its epochs are kept; only what is said anew goes
-    cut.stored_ = &*it;
+  interrupted_case.trains_ = now.question.recipe && now.question.recipe->training;
+  if (interrupted_case.trains_) {  // its epochs are kept; only what is said anew goes
+    interrupted_case.stored_ = &*it;
     STRATA_TRY(store.drop_warnings(setting.run_id, now.key));
-    return cut;
+    return interrupted_case;
   }
   const auto stored = STRATA_TRY(store.restarts(setting.run_id, now.key));
   if (!setting.options.tuned) {
-    cut.stored_ = &*it;
-    for (const auto& loads : stored) cut.loads_.push_back(analysis::loads_of(loads));
+    interrupted_case.stored_ = &*it;
+    for (const auto& loads : stored) interrupted_case.loads_.push_back(analysis::loads_of(loads));
   }
-  STRATA_TRY(store.cut_case(setting.run_id, now.key, cut.restarts()));
-  return cut;
+  STRATA_TRY(store.cut_case(setting.run_id, now.key, interrupted_case.restarts()));
+  return interrupted_case;
 }
 
-const store::Row* CutCase::row_of(const store::Case* stored, const Participant& participant) {
+const store::Row* InterruptedCase::row_of(const store::Case* stored, const Participant& participant) {
   if (!stored) return nullptr;
   const auto row = std::find_if(stored->rows.begin(), stored->rows.end(),
                                 [&](const auto& each) { return each.name() == participant.name(); });
   return row == stored->rows.end() ? nullptr : &*row;
 }
 
-bool CutCase::take_up(Participant& participant) const {
+bool InterruptedCase::take_up(Participant& participant) const {
   const auto* row = row_of(before(), participant);
   if (!row) return false;
   participant.row.row_id = row->row_id;
@@ -52,7 +52,7 @@ bool CutCase::take_up(Participant& participant) const {
   return true;
 }
 
-bool CutCase::take_proof(Participant& participant) const {
+bool InterruptedCase::take_proof(Participant& participant) const {
   const auto* row = row_of(stored_, participant);
   if (!row || row->state == State::unequal || row->state == State::mistrusted || !proof::can_be_continued(row->proof))
     return false;
@@ -69,7 +69,7 @@ bool CutCase::take_proof(Participant& participant) const {
   return true;
 }
 
-void CutCase::add_to(std::vector<Participant>& participants, InterleavePlan& plan) const {
+void InterruptedCase::add_to(std::vector<Participant>& participants, InterleavePlan& plan) const {
   plan.first = restarts();
   for (const auto& loads : loads_) plan.load_before.insert(plan.load_before.end(), loads.begin(), loads.end());
   for (auto& participant : participants) {
