@@ -250,7 +250,7 @@ Result<bool> SweepRunner::open_with_all_runs(Point& point, int number) {
     events_.note(fmt::format("{}: {}", named, captured.error().what));
     return false;
   }
-  STRATA_TRY(store_.cut_case(ready_.setting.run_id, key_of(captured->bundle.question), 0));
+  STRATA_TRY(store_.drop_restarts(ready_.setting.run_id, key_of(captured->bundle.question), 0));
   auto again = std::make_unique<CapturedCase>(std::move(*captured));
   dropped_.emplace_back(std::exchange(point.captured, std::move(again)), std::move(point.open));
   point.stored = nullptr;

@@ -31,7 +31,7 @@ Result<InterruptedCase> InterruptedCase::open(const Setting& setting, const stor
     interrupted_case.stored_ = &*it;
     for (const auto& loads : stored) interrupted_case.loads_.push_back(analysis::loads_of(loads));
   }
-  STRATA_TRY(store.cut_case(setting.run_id, now.key, interrupted_case.restarts()));
+  STRATA_TRY(store.drop_restarts(setting.run_id, now.key, interrupted_case.restarts()));
   return interrupted_case;
 }
 

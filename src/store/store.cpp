@@ -149,7 +149,7 @@ Result<void> Store::drop_warnings(const std::string& run_id, const std::string& 
                case_key);
 }
 
-Result<void> Store::cut_case(const std::string& run_id, const std::string& case_key, int restarts) {
+Result<void> Store::drop_restarts(const std::string& run_id, const std::string& case_key, int first) {
   const std::vector<std::string> after{
       "DELETE FROM warnings WHERE run_id=?1 AND case_key=?2",
       "UPDATE run_cases SET metrics_version=0 WHERE run_id=?1 AND hash=?2",
@@ -162,7 +162,7 @@ Result<void> Store::cut_case(const std::string& run_id, const std::string& case_
   for (const auto& sql : after) {
     Statement drop(handle(), sql.c_str());
     drop.bind(run_id).bind(case_key);
-    if (sql.find("?3") != std::string::npos) drop.bind(restarts);
+    if (sql.find("?3") != std::string::npos) drop.bind(first);
     drop.step();
     if (!drop.ok()) return connection_.broken("cannot go on with a case");
   }

@@ -49,7 +49,7 @@ class Store {
   Result<std::vector<Json>> restarts(const std::string& run_id, const std::string& case_key) const;
   // Of a case that goes on: its warnings and the blocks from this restart on are dropped; with 0 all its rows.
   Result<void> drop_warnings(const std::string& run_id, const std::string& case_key);  // that are about the case
-  Result<void> cut_case(const std::string& run_id, const std::string& case_key, int restarts);
+  Result<void> drop_restarts(const std::string& run_id, const std::string& case_key, int first);
   Result<void> finish_case(const std::string& run_id, const std::string& case_key);
   // What others had of the processors in rounds `first` to `last` of a restart, in all blocks of the row.
   Result<void> set_taken(std::int64_t row_id, int restart, int first, int last, double taken);

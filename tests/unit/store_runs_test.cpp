@@ -129,10 +129,10 @@ TEST_F(StoreRunsTest, knows_which_runs_have_no_metrics_yet) {
 TEST_F(StoreRunsTest, a_case_that_goes_on_has_no_metrics_of_before) {
   auto store = open("a.db");
   fill(store, "run-1");
-  ASSERT_TRUE(store.cut_case("run-1", kKey, 1));
+  ASSERT_TRUE(store.drop_restarts("run-1", kKey, 1));
   EXPECT_TRUE(store.metrics("run-1")->empty());
   EXPECT_EQ(*store.runs_without_metrics(), Strings{"run-1"});
-  ASSERT_TRUE(store.cut_case("run-1", kKey, 0)) << "rows with metrics and series can go";
+  ASSERT_TRUE(store.drop_restarts("run-1", kKey, 0)) << "rows with metrics and series can go";
 }
 
 TEST_F(StoreRunsTest, keeps_a_series_in_order_and_what_is_not_finite_in_it) {
