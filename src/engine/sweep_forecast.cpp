@@ -53,9 +53,9 @@ core::CaseSpec spec_of_point(const core::CaseSpec& spec, const plan::Grid& grid,
   return own;
 }
 
-std::size_t within_two(const std::vector<Foreseen>& all) {
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Foreseen& foreseen) {
-    return foreseen.foreseen <= 2 * foreseen.came && foreseen.came <= 2 * foreseen.foreseen;
+std::size_t within_two(const std::vector<Prediction>& all) {
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const Prediction& prediction) {
+    return prediction.predicted <= 2 * prediction.actual && prediction.actual <= 2 * prediction.predicted;
   }));
 }
 

@@ -33,12 +33,12 @@ struct PointForecast {
   std::optional<double> bytes;  // that the processes of its levels need together; nullopt: nothing tells
 };
 
-// A number that was foreseen and what came of it.
-struct Foreseen {
-  double foreseen = 0, came = 0;
+// A number that was predicted, and what it was.
+struct Prediction {
+  double predicted = 0, actual = 0;
 };
 // Of these how many were within a factor of two.
-std::size_t within_two(const std::vector<Foreseen>& all);
+std::size_t within_two(const std::vector<Prediction>& all);
 
 class SweepForecast {
  public:
@@ -56,7 +56,7 @@ class SweepForecast {
   std::size_t visits() const { return visits_.seen(); }
   const std::string& model() const { return model_; }  // as cases name it
 
-  // A visit as it is foreseen; `first`: of the point in this run.
+  // A visit as it is predicted; `first`: of the point in this run.
   plan::VisitOf visit_of(const core::CaseSpec& spec, bool first) const;
   double beside_s(const core::CaseSpec& spec, bool first) const { return visits_.beside_s(visit_of(spec, first)); }
 

@@ -127,12 +127,12 @@ Result<void> SweepRunner::visit_all(const std::vector<Point*>& order, int number
                              words(plan::point_of(point.spec))));
     const auto begun = elapsed();
     const bool first = !point.open, captured_before = point.captured != nullptr;
-    const double foreseen_s = measured_s_ + forecast_.beside_s(point.spec, first);
+    const double predicted_s = measured_s_ + forecast_.beside_s(point.spec, first);
     STRATA_TRY(visit(point, number));
     if (point.before > number || point.missing || interrupted()) continue;  // not a whole visit
     const double capture_s = first ? point.capture_s : 0;
     const bool proven_now = first && point.before == 0;  // else by an earlier process of this run
-    note_visit(point, proven_now, foreseen_s, elapsed() - begun + (captured_before ? capture_s : 0));
+    note_visit(point, proven_now, predicted_s, elapsed() - begun + (captured_before ? capture_s : 0));
     ++visits_;
     STRATA_TRY(remember_exhaustion());
   }

@@ -45,9 +45,9 @@ class SweepRunner {
     bool begun_again = false;  // with all runs of eager, since a level was unequal beside three
     bool apart = false;        // and in a later walk: its restarts, which come together, have processes of their own
     double capture_s = 0;
-    PointForecast planned;              // before the first walk; of one that a search came to, nothing
-    double foreseen_s = 0, took_s = 0;  // of its visits, each foreseen when it came
-    int visits = 0;                     // of this process
+    PointForecast planned;               // before the first walk; of one that a search came to, nothing
+    double predicted_s = 0, took_s = 0;  // of its visits, each predicted when it came
+    int visits = 0;                      // of this process
     measure::Outcome outcome;
   };
 
@@ -72,7 +72,7 @@ class SweepRunner {
   void say_how_far_off();
   std::optional<double> needed_bytes(const Point& point) const;
   // `took_s`: all of it, its measured time and its capture included.
-  void note_visit(Point& point, bool first, double foreseen_s, double took_s);
+  void note_visit(Point& point, bool first, double predicted_s, double took_s);
   Point* add_point(const core::CaseSpec& spec);
   measure::CaseExtras extras_of(const Point& point);
   void learn_memory(const plan::Bundle& bundle, const store::Row& row);

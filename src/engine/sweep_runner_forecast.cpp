@@ -42,11 +42,11 @@ void SweepRunner::say_plan() {
   events_.planned(plan);
 }
 
-void SweepRunner::note_visit(Point& point, bool first, double foreseen_s, double took_s) {
-  point.foreseen_s += foreseen_s;
+void SweepRunner::note_visit(Point& point, bool first, double predicted_s, double took_s) {
+  point.predicted_s += predicted_s;
   point.took_s += took_s;
   ++point.visits;
-  if (point.begun_again) return;  // like no visit that is foreseen
+  if (point.begun_again) return;  // like no visit that is predicted
   const double capture_s = first ? point.capture_s : 0;
   plan::VisitSeen seen{.of = forecast_.visit_of(point.spec, first)};
   seen.of.fresh = first && !point.captured->bundle.cached;
@@ -59,11 +59,11 @@ void SweepRunner::note_visit(Point& point, bool first, double foreseen_s, double
 // Of points that had all their visits from this process.
 void SweepRunner::say_how_far_off() {
   stored_.set("visited", {{"model", forecast_.model()}, {"visits", stored_visits_}});
-  std::vector<Foreseen> planned, on_the_way, memory;
+  std::vector<Prediction> planned, on_the_way, memory;
   for (const auto& point : points_) {
     if (point->missing || point->visits != walks_ || point->planned.seconds <= 0) continue;
     planned.push_back({point->planned.seconds, point->took_s});
-    on_the_way.push_back({point->foreseen_s, point->took_s});
+    on_the_way.push_back({point->predicted_s, point->took_s});
     const auto needed = needed_bytes(*point);
     if (needed && point->planned.bytes) memory.push_back({*point->planned.bytes, *needed});
   }
