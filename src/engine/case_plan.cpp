@@ -88,7 +88,7 @@ double compared_s(CasePlan& plan, const Prepared& ready, const core::Case& quest
 // `seconds`: what it takes, of what is known before it is captured.
 template <class Seconds>
 void add_case(CasePlan& plan, const Prepared& ready, const core::CaseSpec& spec, const Seconds& seconds) {
-  const auto bundle = foreseen(spec);
+  const auto bundle = provisional_bundle(spec);
   auto who = participants_of(ready, bundle);
   for (const auto& why : who.without) plan.note("without " + why);
   plan.cases.push_back({.spec = spec,

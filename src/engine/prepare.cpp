@@ -45,7 +45,7 @@ Result<std::string> reference_of(const std::string& reference, const std::vector
 Result<void> check_levels(const Prepared& ready, const std::vector<std::string>& named) {
   std::vector<std::string> reasons;
   for (const auto& spec : ready.specs) {
-    const auto bundle = foreseen(spec);
+    const auto bundle = provisional_bundle(spec);
     for (const auto& level : ready.levels) {
       const auto& s = ready.setting;
       const auto why =

@@ -28,7 +28,7 @@ Result<Prepared> prepare(const CompareRequest& request, const RunContext& contex
 
 // What is known of a case before anything of it is captured, for plans that are printed: a spec as a bundle that is not
 // captured yet, with its question as far as it is known.
-plan::Bundle foreseen(const core::CaseSpec& spec);
+plan::Bundle provisional_bundle(const core::CaseSpec& spec);
 
 // Bytes that a captured case of this network has on disk; 0: none is captured.
 double captured_bytes(const std::filesystem::path& cache, const std::string& model);

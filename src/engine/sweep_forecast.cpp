@@ -92,7 +92,7 @@ SweepForecast::SweepForecast(const SweepRequest& request, const Prepared& ready,
   const auto captured = plan::find_captured(captured_specs, ready.setting.place, ready.setting.environment);
   int threads = 1;
   for (std::size_t i = 0; i < ready.specs.size(); ++i) {
-    const auto bundle = foreseen(ready.specs[i]);
+    const auto bundle = provisional_bundle(ready.specs[i]);
     known_[plan::point_of(ready.specs[i])] = {.at = plan::work_at(ready.specs[i]),
                                               .question = bundle.question,
                                               .levels = participants_of(ready, bundle).names,
@@ -165,7 +165,7 @@ const SweepForecast::Known& SweepForecast::known(const core::CaseSpec& spec) con
   const auto point = plan::point_of(spec);
   const auto it = known_.find(point);
   if (it != known_.end()) return it->second;
-  const auto bundle = foreseen(spec);  // a batch that a search has come to
+  const auto bundle = provisional_bundle(spec);  // a batch that a search has come to
   return known_[point] = {
              .at = plan::work_at(spec), .question = bundle.question, .levels = participants_of(ready_, bundle).names};
 }

@@ -192,7 +192,7 @@ TrainingForecast forecast_training(TrainingPlan plan, const Prepared& ready, con
   const auto& cache = ready.setting.place.cache;
   const auto counts = counts_of(plan, cache);
   const auto work = work_of(plan, plan.repeats, counts.train, counts.test);
-  const auto bundle = foreseen(ready.specs.front());
+  const auto bundle = provisional_bundle(ready.specs.front());
   CaseFacts about{.question = bundle.question};
   about.question.data = data_name(plan, data::set_name(plan.dataset));
   about.size = ready.specs.front().size;
@@ -212,7 +212,7 @@ Result<void> check_network(const TrainingPlan& plan, const Prepared& ready, Even
       STRATA_TRY(at_size_of(counts_of(plan, s.place.cache).shape, s, spec, [&](const core::CaseSpec& sized) {
         return plan::inputs_of(sized, s.place, s.environment, capture_options(s.options, events));
       }));
-  STRATA_TRY(image_shape(inputs, foreseen(spec).question.model));
+  STRATA_TRY(image_shape(inputs, provisional_bundle(spec).question.model));
   return {};
 }
 

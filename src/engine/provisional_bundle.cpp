@@ -9,7 +9,7 @@
 namespace strata::engine {
 namespace fs = std::filesystem;
 
-plan::Bundle foreseen(const core::CaseSpec& spec) {
+plan::Bundle provisional_bundle(const core::CaseSpec& spec) {
   plan::Bundle bundle;
   const auto& model = spec.model;
   const bool users = plan::is_users(model);
