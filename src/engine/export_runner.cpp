@@ -33,7 +33,7 @@ std::string program_of(const level::Level& level, const core::CaseSpec& spec, co
 }
 
 // Why a level has no artefact, and what to take instead.
-Error no_artefact(const level::Level& level, const level::Found& installed, const core::CaseSpec& spec,
+Error no_artefact(const level::Level& level, const level::DiscoveredLevels& installed, const core::CaseSpec& spec,
                   const std::string& python) {
   if (const auto command = program_of(level, spec, python); !command.empty())
     return {fmt::format("level {} ({}) is exported by another command: it is a program of its own", level.name(),

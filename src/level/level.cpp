@@ -355,8 +355,8 @@ Level as_variant(const Level& level, const Variant& variant) {
   return changed;
 }
 
-Found discover(const std::vector<fs::path>& roots) {
-  Found result;
+DiscoveredLevels discover(const std::vector<fs::path>& roots) {
+  DiscoveredLevels result;
   std::set<fs::path> seen_folders;
   for (const fs::path& root : roots) {
     std::error_code error;

@@ -65,7 +65,7 @@ struct BrokenLevel {
 
 // Levels by rank, then id. A broken level.json is a problem and hides no other level; of two levels with one id the
 // first found wins.
-struct Found {
+struct DiscoveredLevels {
   std::vector<Level> levels;
   std::vector<BrokenLevel> problems;
 };
@@ -77,7 +77,7 @@ bool good_id(const std::string& id);
 Result<Level> read(const std::filesystem::path& folder);
 
 // Walks each root: a folder with level.json is a level, others are searched (4 deep; hidden ones and links are not).
-Found discover(const std::vector<std::filesystem::path>& roots);
+DiscoveredLevels discover(const std::vector<std::filesystem::path>& roots);
 
 // `<root>/levels`, then the folders of STRATA_LEVEL_PATH (separated by colons).
 std::vector<std::filesystem::path> search_path(const std::filesystem::path& root);

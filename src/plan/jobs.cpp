@@ -50,7 +50,8 @@ std::string hash_folder(const fs::path& folder) {
 }
 
 // `level@variant` of --levels.
-Result<level::Level> variant_of(const level::Found& installed, const std::string& id, const std::string& name) {
+Result<level::Level> variant_of(const level::DiscoveredLevels& installed, const std::string& id,
+                                const std::string& name) {
   const auto& level = *std::find_if(installed.levels.begin(), installed.levels.end(),
                                     [&](const auto& other) { return other.id == id; });
   std::vector<std::string> known;
@@ -106,8 +107,8 @@ level::Places places_of(const Installation& place) {
           .root = place.root.string()};
 }
 
-Result<std::vector<level::Level>> choose_levels(const level::Found& installed, const std::vector<std::string>& names,
-                                                const std::string& device) {
+Result<std::vector<level::Level>> choose_levels(const level::DiscoveredLevels& installed,
+                                                const std::vector<std::string>& names, const std::string& device) {
   std::vector<std::string> known;
   for (const auto& level : installed.levels) known.push_back(level.id);
   if (names.empty()) {

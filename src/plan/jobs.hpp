@@ -11,7 +11,8 @@ namespace strata::plan {
 
 // The levels asked for, or all found that run on the device; sorted by rank. Errors: an unknown name (nearest
 // suggested), none left.
-Result<std::vector<level::Level>> choose_levels(const level::Found& installed, const std::vector<std::string>& names,
+Result<std::vector<level::Level>> choose_levels(const level::DiscoveredLevels& installed,
+                                                const std::vector<std::string>& names,
                                                 const std::string& device = "cpu");
 
 // Why this level cannot run this case (the bundle's, or a whole training of it), judged from level.json, the
