@@ -61,32 +61,32 @@ Try<void> write_checkpoint(const fs::path& state, const fs::path& to) {
 
 }  // namespace
 
-Kept last_state(const fs::path& folder, const Owner& owner) {
-  Kept kept;
+LastState last_state(const fs::path& folder, const Owner& owner) {
+  LastState last;
   const auto file = about_file(folder, prefix_of(owner.level, owner.repeat));
   std::error_code ec;
-  if (!fs::exists(file, ec)) return kept;
+  if (!fs::exists(file, ec)) return last;
   const auto about = read_about(file, owner);
   if (!about) {
-    kept.damage = about.error().what;
-    return kept;
+    last.damage = about.error().what;
+    return last;
   }
   if (outside::flag_or(*about, "diverged", false)) {
-    kept.state = SavedState{.epochs = static_cast<int>(outside::integer_or(*about, "epochs")), .diverged = true};
-    return kept;
+    last.state = SavedState{.epochs = static_cast<int>(outside::integer_or(*about, "epochs")), .diverged = true};
+    return last;
   }
   for (const auto& entry : outside::field(*about, "states")) {
     const auto epochs = static_cast<int>(outside::integer_or(entry, "epochs"));
     const auto path = state_file(folder, owner, epochs);
     const auto sha256 = sha256_of_file(path);
     if (sha256 && *sha256 == outside::text_or(entry, "sha256")) {
-      kept.state = SavedState{.path = path, .epochs = epochs};
-      return kept;
+      last.state = SavedState{.path = path, .epochs = epochs};
+      return last;
     }
-    kept.damage += fmt::format("{}{}: {}", kept.damage.empty() ? "" : "; ", path.filename().string(),
+    last.damage += fmt::format("{}{}: {}", last.damage.empty() ? "" : "; ", path.filename().string(),
                                sha256 ? "its bytes are not those that were written" : "it cannot be read");
   }
-  return kept;
+  return last;
 }
 
 std::optional<BestState> best_state(const fs::path& folder, const Owner& owner) {

@@ -23,12 +23,12 @@ struct SavedState {
   bool diverged = false;
 };
 
-struct Kept {
+struct LastState {
   std::optional<SavedState> state{};  // the newest that is whole; nullopt: the training begins anew
   std::string damage{};               // what is newer and not used, and why; empty: nothing
 };
 
-Kept last_state(const std::filesystem::path& folder, const Owner& owner);
+LastState last_state(const std::filesystem::path& folder, const Owner& owner);
 
 // The state after the epoch with the repeat's highest test accuracy so far, and what the level told of it.
 struct BestState {
