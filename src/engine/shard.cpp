@@ -114,7 +114,7 @@ Result<Whole> whole_training(const requests::TrainRequest& request) {
   int repeats = request.repeats;
   if (!request.scale.empty()) {
     const auto scale = STRATA_TRY(plan::parse_scale(request.scale));
-    repeats = plan::cut(scale, request.epochs, request.repeats).repeats;
+    repeats = plan::scaled(scale, request.epochs, request.repeats).repeats;
   }
   auto question = STRATA_TRY(question_of(request));
   return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};

@@ -87,10 +87,10 @@ Result<void> check_dataset(const TrainRequest& request, bool dry_run) {
   return {};
 }
 
-Result<void> cut_by_scale(TrainingPlan& plan) {
+Result<void> apply_scale(TrainingPlan& plan) {
   if (plan.scale.empty()) return {};
   const auto scale = STRATA_TRY(plan::parse_scale(plan.scale));
-  const auto left = plan::cut(scale, plan.epochs, plan.repeats);
+  const auto left = plan::scaled(scale, plan.epochs, plan.repeats);
   plan.scaled = fmt::format("scaled: {} of {} epoch{}, {} of {} repeat{}", left.epochs, plan.epochs,
                             plan.epochs == 1 ? "" : "s", left.repeats, plan.repeats, plan.repeats == 1 ? "" : "s");
   plan.epochs = left.epochs;
@@ -109,7 +109,7 @@ Result<TrainingPlan> plan_training(const TrainRequest& request, const RunContext
   static_cast<TrainRequest&>(plan) = request;
   plan.own_repeats = std::move(own_repeats);
   plan.asked = requests::to_json(request);
-  STRATA_TRY(cut_by_scale(plan));
+  STRATA_TRY(apply_scale(plan));
   plan.options.mode = "train";
   plan.options.batches = {plan.batch};
   plan.options.thread_counts = {plan.threads > 0 ? plan.threads : probe::physical_cores()};
@@ -136,7 +136,7 @@ plan::TrainingWork work_of(TrainingPlan& plan, int repeats, std::int64_t train, 
   if (plan.images > 0) limit(plan.images);
   if (plan.images_share >= 1 || work.train == 0) return work;
   const auto all = work.train;
-  plan.images = plan::cut_images(plan.images_share, all, plan.batch);
+  plan.images = plan::scaled_images(plan.images_share, all, plan.batch);
   limit(plan.images);
   plan.scaled += fmt::format(", {} of {} images", work.train, all);
   return work;

@@ -56,9 +56,9 @@ Result<Scale> parse_scale(const std::string& text) {
   return scale;
 }
 
-Cut cut(const Scale& scale, int epochs, int repeats) {
+ScaledTraining scaled(const Scale& scale, int epochs, int repeats) {
   if (!scale.factor) return {part_of(epochs, scale.epochs), part_of(repeats, scale.repeats), scale.images};
-  Cut left;
+  ScaledTraining left;
   left.repeats = part_of(repeats, *scale.factor);
   double still = *scale.factor * repeats / left.repeats;  // that the others have to be cut by
   left.images = std::clamp(still, kLeastImages, 1.0);
@@ -67,7 +67,7 @@ Cut cut(const Scale& scale, int epochs, int repeats) {
   return left;
 }
 
-std::int64_t cut_images(double share, std::int64_t all, std::int64_t batch) {
+std::int64_t scaled_images(double share, std::int64_t all, std::int64_t batch) {
   const auto part = static_cast<std::int64_t>(std::llround(share * static_cast<double>(all)));
   return std::min(all, std::max(part, batch));
 }

@@ -12,15 +12,17 @@ namespace {
 TEST(Scale, SharesAreTakenByName) {
   const auto scale = parse_scale("epochs=0.1,images=0.01,repeats=0.3");
   ASSERT_TRUE(scale);
-  const auto left = cut(*scale, 100, 10);
+  const auto left = scaled(*scale, 100, 10);
   EXPECT_EQ(left.epochs, 10);
   EXPECT_EQ(left.repeats, 3);
   EXPECT_DOUBLE_EQ(left.images, 0.01);
-  EXPECT_EQ(cut(*parse_scale("epochs=0.001"), 100, 10).epochs, 1) << "never none";
+  EXPECT_EQ(scaled(*parse_scale("epochs=0.001"), 100, 10).epochs, 1) << "never none";
 }
 
 TEST(Scale, OneFactorTakesRepeatsThenImagesThenEpochs) {
-  const auto left = [](const char* text, int epochs, int repeats) { return cut(*parse_scale(text), epochs, repeats); };
+  const auto left = [](const char* text, int epochs, int repeats) {
+    return scaled(*parse_scale(text), epochs, repeats);
+  };
   const auto repeats_alone = left("0.5", 100, 10);
   EXPECT_EQ(repeats_alone.repeats, 5);
   EXPECT_EQ(repeats_alone.epochs, 100);
@@ -50,9 +52,9 @@ TEST(Scale, AnotherFormIsRefusedWithWhatIsAllowed) {
 }
 
 TEST(Scale, ABatchOfImagesStays) {
-  EXPECT_EQ(cut_images(0.01, 60000, 64), 600);
-  EXPECT_EQ(cut_images(0.01, 1000, 64), 64);
-  EXPECT_EQ(cut_images(0.01, 40, 64), 40);
+  EXPECT_EQ(scaled_images(0.01, 60000, 64), 600);
+  EXPECT_EQ(scaled_images(0.01, 1000, 64), 64);
+  EXPECT_EQ(scaled_images(0.01, 40, 64), 40);
 }
 
 TEST(TrainingTime, GrowsWithEpochsRepeatsAndSteps) {
