@@ -74,7 +74,7 @@ Result<void> write_store_of(const store::Store& from, const std::string& run_id,
 
 }  // namespace
 
-Result<Freed> delete_runs(const fs::path& path, const std::vector<std::string>& runs, const Told& told) {
+Result<Freed> delete_runs(const fs::path& path, const std::vector<std::string>& runs, const RunCallback& told) {
   auto store = STRATA_TRY(open_to_change(path));
   const auto ids = STRATA_TRY(ids_of(store, runs));  // all of them, before any of them goes
   const auto before = bytes_of(path);
@@ -103,7 +103,8 @@ Result<void> export_run(const fs::path& path, const std::string& run, const fs::
   return written;
 }
 
-Result<std::size_t> refresh_metrics(const fs::path& path, const std::vector<std::string>& runs, const Told& told) {
+Result<std::size_t> refresh_metrics(const fs::path& path, const std::vector<std::string>& runs,
+                                    const RunCallback& told) {
   auto store = STRATA_TRY(open_to_change(path));
   const auto ids = STRATA_TRY(runs.empty() ? store.runs_without_metrics() : ids_of(store, runs));
   std::size_t done = 0;

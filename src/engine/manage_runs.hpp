@@ -12,7 +12,7 @@
 
 namespace strata::engine {
 
-using Told = std::function<void(const std::string&)>;  // a run's id, as it goes
+using RunCallback = std::function<void(const std::string&)>;  // a run's id, as it goes
 
 struct Freed {
   std::uintmax_t store = 0, beside = 0;  // bytes of the store, of logs and reports
@@ -20,7 +20,7 @@ struct Freed {
 // Runs by id, a beginning of it, name or last, with their files. `deleted`: of each. Errors: no such run, one that is
 // being measured, the store's; those before it are gone.
 Result<Freed> delete_runs(const std::filesystem::path& store, const std::vector<std::string>& runs,
-                          const Told& deleted);
+                          const RunCallback& deleted);
 
 // One run as a store of its own. Errors: no such run, the file is there or cannot be written.
 Result<void> export_run(const std::filesystem::path& store, const std::string& run, const std::filesystem::path& file);
@@ -28,7 +28,7 @@ Result<void> export_run(const std::filesystem::path& store, const std::string& r
 // Of runs that have none, or of these. `running`: of each that is being measured, which is passed over. How many were
 // computed. Errors: no such run, interrupted, the store's.
 Result<std::size_t> refresh_metrics(const std::filesystem::path& store, const std::vector<std::string>& runs,
-                                    const Told& running);
+                                    const RunCallback& running);
 
 struct Joined {
   std::size_t copied = 0, known = 0;  // runs; that were there already
