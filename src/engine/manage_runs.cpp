@@ -74,11 +74,11 @@ Result<void> write_store_of(const store::Store& from, const std::string& run_id,
 
 }  // namespace
 
-Result<Freed> delete_runs(const fs::path& path, const std::vector<std::string>& runs, const RunCallback& told) {
+Result<FreedBytes> delete_runs(const fs::path& path, const std::vector<std::string>& runs, const RunCallback& told) {
   auto store = STRATA_TRY(open_to_change(path));
   const auto ids = STRATA_TRY(ids_of(store, runs));  // all of them, before any of them goes
   const auto before = bytes_of(path);
-  Freed freed;
+  FreedBytes freed;
   for (const auto& id : ids) {
     STRATA_TRY(store.delete_run(id));
     freed.beside += remove_files_of(path, id);

@@ -14,13 +14,13 @@ namespace strata::engine {
 
 using RunCallback = std::function<void(const std::string&)>;  // a run's id, as it goes
 
-struct Freed {
+struct FreedBytes {
   std::uintmax_t store = 0, beside = 0;  // bytes of the store, of logs and reports
 };
 // Runs by id, a beginning of it, name or last, with their files. `deleted`: of each. Errors: no such run, one that is
 // being measured, the store's; those before it are gone.
-Result<Freed> delete_runs(const std::filesystem::path& store, const std::vector<std::string>& runs,
-                          const RunCallback& deleted);
+Result<FreedBytes> delete_runs(const std::filesystem::path& store, const std::vector<std::string>& runs,
+                               const RunCallback& deleted);
 
 // One run as a store of its own. Errors: no such run, the file is there or cannot be written.
 Result<void> export_run(const std::filesystem::path& store, const std::string& run, const std::filesystem::path& file);
