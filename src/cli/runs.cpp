@@ -54,7 +54,7 @@ Result<int> refresh(const RunsArguments& a) {
 }  // namespace
 
 Result<int> join_stores(const std::vector<std::string>& files, const fs::path& into) {
-  engine::Joined all;
+  engine::JoinCounts all;
   const auto joined = engine::join_stores(files, into, all);
   if (!joined && all.copied > 0) tell(fmt::format("{} copied before that\n", runs_in_words(all.copied)));
   STRATA_TRY(joined);

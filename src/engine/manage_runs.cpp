@@ -55,7 +55,7 @@ Result<std::vector<std::string>> ids_of(const store::Store& store, const std::ve
 }
 
 // Every run of `from`, the oldest first, so that equal times keep their order.
-Result<void> copy_all(const store::Store& from, store::Store& into, Joined& all) {
+Result<void> copy_all(const store::Store& from, store::Store& into, JoinCounts& all) {
   auto runs = STRATA_TRY(from.list_runs(0));
   std::reverse(runs.begin(), runs.end());
   for (const auto& run : runs) {
@@ -121,7 +121,7 @@ Result<std::size_t> refresh_metrics(const fs::path& path, const std::vector<std:
   return done;
 }
 
-Result<void> join_stores(const std::vector<std::string>& files, const fs::path& into_path, Joined& all) {
+Result<void> join_stores(const std::vector<std::string>& files, const fs::path& into_path, JoinCounts& all) {
   std::vector<store::Store> from;  // all are looked at before anything is written
   for (const auto& file : files) {
     std::error_code ec;

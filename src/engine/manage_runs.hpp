@@ -30,11 +30,11 @@ Result<void> export_run(const std::filesystem::path& store, const std::string& r
 Result<std::size_t> refresh_metrics(const std::filesystem::path& store, const std::vector<std::string>& runs,
                                     const RunCallback& running);
 
-struct Joined {
+struct JoinCounts {
   std::size_t copied = 0, known = 0;  // runs; that were there already
 };
 // Every run of these stores comes to `into`, which is made where it is missing. `all`: what was done, before an error
 // too. Errors: `into` is one of them, one cannot be read or written, two are different and have one id, interrupted.
-Result<void> join_stores(const std::vector<std::string>& files, const std::filesystem::path& into, Joined& all);
+Result<void> join_stores(const std::vector<std::string>& files, const std::filesystem::path& into, JoinCounts& all);
 
 }  // namespace strata::engine
