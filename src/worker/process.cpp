@@ -122,13 +122,13 @@ bool Process::check_exit() {
   while ((rc = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT)) < 0 && errno == EINTR) {
   }
   if (rc < 0) {
-    exited_ = Exited{};  // not our child any more: somebody reaped it
+    exited_ = ExitStatus{};  // not our child any more: somebody reaped it
     return true;
   }
   if (info.si_pid == 0) {
     return false;
   }
-  exited_ = info.si_code == CLD_EXITED ? Exited{info.si_status, std::nullopt} : Exited{0, info.si_status};
+  exited_ = info.si_code == CLD_EXITED ? ExitStatus{info.si_status, std::nullopt} : ExitStatus{0, info.si_status};
   return true;
 }
 

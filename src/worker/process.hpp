@@ -54,7 +54,7 @@ class Process {
   void signal_group(int number) const;
   bool is_stopped() const;  // the child is stopped or traced
   void kill_and_reap();
-  const std::optional<Exited>& exited() const { return exited_; }
+  const std::optional<ExitStatus>& exited() const { return exited_; }
   pid_t pid() const { return pid_; }
   std::uint64_t peak_bytes() const { return peak_bytes_; }  // resident at most, of the child alone; 0 before its end
   std::optional<std::uint64_t> data_limit() const { return data_limit_; }
@@ -77,7 +77,7 @@ class Process {
   std::size_t searched_ = 0;  // bytes of buffer_ known to hold no newline
   std::uint64_t peak_bytes_ = 0;
   std::optional<std::uint64_t> data_limit_;
-  std::optional<Exited> exited_;
+  std::optional<ExitStatus> exited_;
   bool reaped_ = false;
 };
 

@@ -41,7 +41,7 @@ bool speaks_of_memory(std::string log) {
 
 }  // namespace
 
-std::string describe(const Exited& exited) {
+std::string describe(const ExitStatus& exited) {
   return exited.signal ? fmt::format("killed by {}", signal_name(*exited.signal))
                        : fmt::format("exited with code {}", exited.code);
 }
@@ -77,7 +77,7 @@ Failure Worker::timed_out(std::string_view what, std::chrono::milliseconds timeo
 // Whether a worker that ended so had too little memory: its last words say so, or it was killed by a signal that
 // follows a failed allocation while it held much of what its limit allows. (RLIMIT_DATA also counts what was only
 // reserved, so that half of the limit in use is near it.)
-bool Worker::ran_out_of_memory(const Exited& exited) const {
+bool Worker::ran_out_of_memory(const ExitStatus& exited) const {
   const bool gave_up = !exited.signal || *exited.signal == SIGABRT || *exited.signal == SIGSEGV ||
                        *exited.signal == SIGBUS || *exited.signal == SIGTRAP || *exited.signal == SIGILL;
   if (!gave_up) {
@@ -97,7 +97,7 @@ Failure Worker::died() {
     return broken(State::failed, "the worker closed its output but lives on",
                   "only `bye` or the end of its input may end the stream (docs/protocol.md, rule 4)");
   }
-  const Exited exited = *process_->exited();
+  const ExitStatus exited = *process_->exited();
   process_->kill_and_reap();  // its use of memory is known from then on
   std::string what = "the worker was " + describe(exited);
   std::string hint;
@@ -247,7 +247,7 @@ void Worker::close_input() {
   process_->close_input();
 }
 
-std::optional<Exited> Worker::wait_exit(std::chrono::milliseconds timeout) {
+std::optional<ExitStatus> Worker::wait_exit(std::chrono::milliseconds timeout) {
   ActiveTimeout active_timeout(timeout);
   process_->wait_end(active_timeout);
   return process_->exited();

@@ -50,13 +50,13 @@ struct Launch {
   bool starts_others = false;  // what it leaves behind is not ours to end: the jobs that sbatch starts
 };
 
-struct Exited {
+struct ExitStatus {
   int code = 0;               // meaningful when signal is empty
   std::optional<int> signal;  // what killed it
 };
 
 // A worker after the end: "exited with code 3", "killed by SIGSEGV (signal 11)".
-std::string describe(const Exited& exited);
+std::string describe(const ExitStatus& exited);
 
 // Sees what a worker says that it is doing before it answers (docs/protocol.md, rule 1).
 using ProgressSeen = std::function<void(const std::string&)>;
@@ -83,7 +83,7 @@ class Worker {
   tl::expected<std::string, Failure> send_line(std::string_view line, std::chrono::milliseconds timeout);
   tl::expected<std::string, Failure> receive_line(std::chrono::milliseconds timeout);
   void close_input();
-  std::optional<Exited> wait_exit(std::chrono::milliseconds timeout);  // nullopt: still running
+  std::optional<ExitStatus> wait_exit(std::chrono::milliseconds timeout);  // nullopt: still running
 
   void pause();   // SIGSTOP to the process group
   void resume();  // SIGCONT
@@ -98,7 +98,7 @@ class Worker {
   Failure broken(State state, std::string what, std::string hint);
   Failure died();
   Failure timed_out(std::string_view what, std::chrono::milliseconds timeout, const ActiveTimeout& active_timeout);
-  bool ran_out_of_memory(const Exited& exited) const;
+  bool ran_out_of_memory(const ExitStatus& exited) const;
   tl::expected<std::string, Failure> next_line(ActiveTimeout& active_timeout, std::chrono::milliseconds timeout);
   tl::expected<std::string, Failure> receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
                                                     const ProgressSeen& on_progress);

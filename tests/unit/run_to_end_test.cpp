@@ -82,7 +82,7 @@ TEST_F(RunToEnd, names_the_signal_that_ended_a_command) {
   const auto finished = run_to_end(shell("kill -SEGV $$"), 10s);
   ASSERT_TRUE(finished);
   EXPECT_EQ(finished->signal, SIGSEGV);
-  EXPECT_EQ(describe(Exited{0, finished->signal}), "killed by SIGSEGV (signal 11)");
+  EXPECT_EQ(describe(ExitStatus{0, finished->signal}), "killed by SIGSEGV (signal 11)");
 }
 
 TEST_F(RunToEnd, does_not_let_a_program_inherit_ignored_signals_or_descriptors) {
