@@ -28,11 +28,11 @@ void read(const requests::Member& member, const std::string& value) {
 
 CLI::Option* option_of(CLI::App& verb, const requests::Member& member) {
   const auto name = member.option_or_name() + (member.also.empty() ? "" : "," + member.also);
-  switch (member.takes) {
-    case requests::Takes::nothing:
+  switch (member.arity) {
+    case requests::Arity::nothing:
       return verb.add_flag_function(
           name, [member](std::int64_t count) { read(member, count > 0 ? "" : requests::kOff); }, member.help);
-    case requests::Takes::repeated:
+    case requests::Arity::repeated:
       return verb
           .add_option_function<std::vector<std::string>>(
               name,

@@ -13,9 +13,9 @@
 namespace strata::engine {
 namespace {
 
+using requests::Arity;
 using requests::Member;
 using requests::Request;
-using requests::Takes;
 using suite::Setting;
 
 constexpr std::size_t kMostEntries = 10'000;
@@ -74,12 +74,12 @@ Error unknown_key(const suite::Suite& suite, const Setting& setting, const std::
 
 // What a setting may be: one, but where a list is given to what takes one value. Each is what the option is given, once
 // or several times.
-Result<std::vector<std::vector<std::string>>> ways_of(const suite::Suite& suite, const Setting& setting, Takes takes) {
+Result<std::vector<std::vector<std::string>>> ways_of(const suite::Suite& suite, const Setting& setting, Arity arity) {
   const auto wrong = [&](const char* what) {
     return tl::unexpected(
         suite::at_line(suite.path, setting.line, fmt::format("{} {}", setting.key, what), "see the verb's --help"));
   };
-  const bool flag = takes == Takes::nothing;
+  const bool flag = arity == Arity::nothing;
   if (flag != setting.flag.has_value()) return wrong(flag ? "is true or false" : "takes a value, not true or false");
   using Ways = std::vector<std::vector<std::string>>;
   if (flag) return *setting.flag ? Ways{{""}} : Ways{{}};
@@ -91,8 +91,8 @@ Result<std::vector<std::vector<std::string>>> ways_of(const suite::Suite& suite,
     return wrong("has a value that begins with -, as options do; a path can begin with ./");
   if (std::any_of(setting.values.begin(), setting.values.end(), [](const auto& value) { return value.empty(); }))
     return wrong("has an empty value");
-  if (takes == Takes::repeated) return Ways{setting.values};
-  if (takes == Takes::list) return Ways{{fmt::format("{}", fmt::join(setting.values, ","))}};
+  if (arity == Arity::repeated) return Ways{setting.values};
+  if (arity == Arity::list) return Ways{{fmt::format("{}", fmt::join(setting.values, ","))}};
   Ways ways;
   for (const auto& value : setting.values) ways.push_back({value});
   return ways;
@@ -137,7 +137,7 @@ Result<std::vector<Request>> product_of(const suite::Suite& suite, const suite::
   for (const auto* setting : settings_of(suite, entry, members)) {
     const auto* known = member_for(members, setting->key);
     if (known == nullptr) return tl::unexpected(unknown_key(suite, *setting, entry.verb, keys_of(members)));
-    const auto ways = STRATA_TRY(ways_of(suite, *setting, known->takes));
+    const auto ways = STRATA_TRY(ways_of(suite, *setting, known->arity));
     if (all.size() * ways.size() > kMostEntries)
       return tl::unexpected(suite::at_line(suite.path, setting->line,
                                            fmt::format("an entry of more than {} combinations of values", kMostEntries),

@@ -50,7 +50,7 @@ Json json_of(const std::string& verb, const std::vector<Member>& members) {
 std::vector<std::string> words_of(const std::string& verb, const std::vector<Member>& members) {
   std::vector<std::string> words{verb};
   for (const auto& member : members) {
-    if (member.takes == Takes::nothing) words.push_back(member.option);
+    if (member.arity == Arity::nothing) words.push_back(member.option);
     for (auto& value : member.values()) {
       if (!member.option.empty()) words.push_back(member.option);
       words.push_back(std::move(value));

@@ -110,7 +110,7 @@ Member numbers(std::vector<int>& values, int low, int high,
                std::function<Result<std::vector<int>>(const std::string&, const std::string&)> read) {
   Member member;
   member.type = "N[,N...]";
-  member.takes = Takes::list;
+  member.arity = Arity::list;
   member.read_text = [&values, read = std::move(read)](const auto& option, const auto& text) -> Result<void> {
     values = STRATA_TRY(read(option, text));
     return {};
@@ -167,7 +167,7 @@ Member described(Member member, std::string name, std::string option, std::strin
 
 Member flag(bool& value) {
   Member member;
-  member.takes = Takes::nothing;
+  member.arity = Arity::nothing;
   member.read_text = [&value](const auto&, const auto& text) -> Result<void> {
     value = text != kOff;
     return {};
@@ -182,9 +182,9 @@ Member flag(bool& value) {
   return member;
 }
 
-Member text(std::string& value, Takes takes) {
+Member text(std::string& value, Arity arity) {
   Member member;
-  member.takes = takes;
+  member.arity = arity;
   member.read_text = [&value](const auto& option, const auto& text) -> Result<void> {
     if (text.starts_with('-')) return tl::unexpected(not_allowed(option, text, kText, "a path can begin with ./"));
     value = text;
@@ -276,7 +276,7 @@ Member words(std::vector<std::string>& values, std::vector<std::string> allowed)
                            : std::find(allowed.begin(), allowed.end(), word) != allowed.end();
   };
   Member member;
-  member.takes = Takes::list;
+  member.arity = Arity::list;
   if (!allowed.empty()) member.type = fmt::format("{{{}}}[,...]", fmt::join(allowed, ","));
   member.read_text = [&values, fits, allowed](const auto& option, const auto& text) -> Result<void> {
     auto parts = STRATA_TRY(words_of(option, text));
@@ -299,7 +299,7 @@ Member words(std::vector<std::string>& values, std::vector<std::string> allowed)
 
 Member repeated(std::vector<std::string>& values) {
   Member member;
-  member.takes = Takes::repeated;
+  member.arity = Arity::repeated;
   member.read_text = [&values](const auto&, const auto& text) -> Result<void> {
     values.push_back(text);
     return {};
@@ -319,7 +319,7 @@ Member environments(std::vector<plan::NamedPython>& named) {
     return all;
   };
   Member member;
-  member.takes = Takes::repeated;
+  member.arity = Arity::repeated;
   member.values = spelled;
   member.read_text = [&named, spelled](const auto&, const auto& text) -> Result<void> {
     auto all = spelled();

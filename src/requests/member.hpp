@@ -18,14 +18,14 @@ namespace strata::requests {
 
 // What an option takes: nothing (a flag), a value, a value of several with commas between them, a value each time that
 // it is given.
-enum class Takes { nothing, one, list, repeated };
+enum class Arity { nothing, one, list, repeated };
 
 // It refers to the member, which outlives it.
 struct Member {
   std::string name, option, help;  // `option`: empty: a place of its own, as the model has
   std::string also;                // another name of the option, which suites take, too
   std::string type;                // of a value, as help shows it
-  Takes takes = Takes::one;
+  Arity arity = Arity::one;
   bool required = false;
   // `option` as messages name it. Of what is repeated, the next value. Error: usage.
   std::function<Result<void>(const std::string& option, const std::string& value)> read_text;
@@ -68,7 +68,7 @@ Member described(Member member, std::string name, std::string option, std::strin
 
 inline constexpr const char* kOff = "false";  // what turns a flag off, where one is typed as --flag=false
 Member flag(bool& value);
-Member text(std::string& value, Takes takes = Takes::one);
+Member text(std::string& value, Arity arity = Arity::one);
 Member choice(std::string& value, std::vector<std::string> allowed);
 Member whole(Whole value, std::int64_t low, std::int64_t high = no_bound);
 Member threads(Whole value);                  // as plan::check_threads allows, or all: the physical cores

@@ -50,7 +50,7 @@ std::vector<std::string> preset_names() {
 }
 
 Member size_of(plan::Options& o, const std::string& help, bool several) {
-  return described(text(o.size, several ? Takes::list : Takes::one), "size", "--size", help,
+  return described(text(o.size, several ? Arity::list : Arity::one), "size", "--size", help,
                    several ? "SIZE[,SIZE...]" : "SIZE");
 }
 
@@ -138,13 +138,13 @@ Members question(plan::Options& o) {
       described(thread_counts(o.thread_counts), "threads", "--threads",
                 "threads of every level, at most 4 for each processor, or several (default: physical cores)"),
       device_of(o, "levels run"),
-      described(text(o.mode, Takes::list), "mode", "--mode",
+      described(text(o.mode, Arity::list), "mode", "--mode",
                 "infer, train (an iteration is one optimiser step), or infer,train for both", "{infer,train}[,...]"),
       optimiser_of(o, fmt::format("of training, {}", kOptimisers)),
       described(choice(o.loss, {"cross_entropy", "nll"}), "loss", "--loss",
                 "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own, else "
                 "cross_entropy)"),
-      described(text(o.precision, Takes::list), "precision", "--precision",
+      described(text(o.precision, Arity::list), "precision", "--precision",
                 "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each",
                 "{fp32,tf32,bf16,amp-bf16}[,...]"),
       described(text(o.eval), "eval", "--eval",
@@ -152,7 +152,7 @@ Members question(plan::Options& o) {
                 "FILE.py:FUNCTION"),
       described(flag(o.tuned), "tuned", "--tuned",
                 "also find each level's best variant, in equal time, and measure it beside the default"),
-      described(text(o.clients, Takes::list), "clients", "--clients",
+      described(text(o.clients, Arity::list), "clients", "--clients",
                 "also serve this many requests at once (concurrency), as 1,2,4: throughput, p50, p99, memory",
                 "N[,N...]"),
       described(text(o.slo), "slo", "--slo",
