@@ -59,26 +59,26 @@ std::size_t within_two(const std::vector<Prediction>& all) {
   }));
 }
 
-Json to_json(const plan::VisitSeen& seen) {
-  return {{"kind", std::string(plan::name_of(seen.of.kind))},
-          {"fresh", seen.of.fresh},
-          {"levels", seen.of.levels},
-          {"count", seen.of.count},
-          {"trains", seen.of.trains},
-          {"flops", seen.of.flops},
+Json to_json(const plan::MeasuredVisit& seen) {
+  return {{"kind", std::string(plan::name_of(seen.visit.kind))},
+          {"fresh", seen.visit.fresh},
+          {"levels", seen.visit.levels},
+          {"count", seen.visit.count},
+          {"trains", seen.visit.trains},
+          {"flops", seen.visit.flops},
           {"capture_s", seen.capture_s},
           {"rest_s", seen.rest_s}};
 }
 
-plan::VisitSeen read_visit(const Json& stored) {
-  plan::VisitSeen seen;
+plan::MeasuredVisit read_visit(const Json& stored) {
+  plan::MeasuredVisit seen;
   for (const auto kind : {plan::VisitKind::whole, plan::VisitKind::light, plan::VisitKind::later})
-    if (lookup::text(stored, "kind") == plan::name_of(kind)) seen.of.kind = kind;
-  seen.of.fresh = lookup::flag(stored, "fresh");
-  seen.of.levels = lookup::text(stored, "levels");
-  seen.of.count = static_cast<std::size_t>(lookup::whole(stored, "count", 1, 1, 1000));
-  seen.of.trains = lookup::flag(stored, "trains");
-  seen.of.flops = std::max(0.0, lookup::number(stored, "flops").value_or(0));
+    if (lookup::text(stored, "kind") == plan::name_of(kind)) seen.visit.kind = kind;
+  seen.visit.fresh = lookup::flag(stored, "fresh");
+  seen.visit.levels = lookup::text(stored, "levels");
+  seen.visit.count = static_cast<std::size_t>(lookup::whole(stored, "count", 1, 1, 1000));
+  seen.visit.trains = lookup::flag(stored, "trains");
+  seen.visit.flops = std::max(0.0, lookup::number(stored, "flops").value_or(0));
   seen.capture_s = lookup::number(stored, "capture_s").value_or(0);
   seen.rest_s = lookup::number(stored, "rest_s").value_or(0);
   return seen;
@@ -170,20 +170,20 @@ const SweepForecast::Known& SweepForecast::known(const core::CaseSpec& spec) con
              .at = plan::work_at(spec), .question = bundle.question, .levels = participants_of(ready_, bundle).names};
 }
 
-plan::VisitOf SweepForecast::visit_of(const core::CaseSpec& spec, bool first) const {
+plan::Visit SweepForecast::visit_of(const core::CaseSpec& spec, bool first) const {
   const auto& point = known(spec);
   const auto work = work_.expected(point.at);
-  plan::VisitOf of;
-  of.kind = !first                                         ? plan::VisitKind::later
-            : grid_.is_corner(spec) || request_.full_proof ? plan::VisitKind::whole
-                                                           : plan::VisitKind::light;
-  of.fresh = first && !point.captured;
-  of.levels = fmt::format("{}/{}/{}/t{}", fmt::join(point.levels, ","), name_of(point.question.mode),
-                          name_of(point.question.precision), point.question.threads);
-  of.count = std::max<std::size_t>(1, point.levels.size());
-  of.trains = point.at.mode == core::Mode::train;
-  of.flops = work ? work->flops : 0;
-  return of;
+  plan::Visit visit;
+  visit.kind = !first                                         ? plan::VisitKind::later
+               : grid_.is_corner(spec) || request_.full_proof ? plan::VisitKind::whole
+                                                              : plan::VisitKind::light;
+  visit.fresh = first && !point.captured;
+  visit.levels = fmt::format("{}/{}/{}/t{}", fmt::join(point.levels, ","), name_of(point.question.mode),
+                             name_of(point.question.precision), point.question.threads);
+  visit.count = std::max<std::size_t>(1, point.levels.size());
+  visit.trains = point.at.mode == core::Mode::train;
+  visit.flops = work ? work->flops : 0;
+  return visit;
 }
 
 std::optional<double> SweepForecast::bytes_of(const core::CaseSpec& spec) const {

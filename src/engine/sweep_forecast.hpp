@@ -52,12 +52,12 @@ class SweepForecast {
   const core::CaseSpec* smallest() const;
 
   void learn(const core::Case& question, const nlohmann::json& info);  // of a case that is captured now
-  void learn(const plan::VisitSeen& seen) { visits_.add(seen); }
+  void learn(const plan::MeasuredVisit& seen) { visits_.add(seen); }
   std::size_t visits() const { return visits_.seen(); }
   const std::string& model() const { return model_; }  // as cases name it
 
   // A visit as it is predicted; `first`: of the point in this run.
-  plan::VisitOf visit_of(const core::CaseSpec& spec, bool first) const;
+  plan::Visit visit_of(const core::CaseSpec& spec, bool first) const;
   double beside_s(const core::CaseSpec& spec, bool first) const { return visits_.beside_s(visit_of(spec, first)); }
 
   // All points in the order of their specs. A budget's measured time is what visits leave of it, shared equally.
@@ -89,7 +89,7 @@ class SweepForecast {
 };
 
 // What a sweep's run keeps of its visits in its settings, and back.
-nlohmann::json to_json(const plan::VisitSeen& seen);
-plan::VisitSeen read_visit(const nlohmann::json& stored);
+nlohmann::json to_json(const plan::MeasuredVisit& seen);
+plan::MeasuredVisit read_visit(const nlohmann::json& stored);
 
 }  // namespace strata::engine

@@ -48,9 +48,9 @@ void SweepRunner::note_visit(Point& point, bool first, double predicted_s, doubl
   ++point.visits;
   if (point.begun_again) return;  // like no visit that is predicted
   const double capture_s = first ? point.capture_s : 0;
-  plan::VisitSeen seen{.of = forecast_.visit_of(point.spec, first)};
-  seen.of.fresh = first && !point.captured->bundle.cached;
-  seen.capture_s = seen.of.fresh ? capture_s : 0;
+  plan::MeasuredVisit seen{.visit = forecast_.visit_of(point.spec, first)};
+  seen.visit.fresh = first && !point.captured->bundle.cached;
+  seen.capture_s = seen.visit.fresh ? capture_s : 0;
   seen.rest_s = std::max(0.0, took_s - measured_s_ - capture_s);
   stored_visits_.push_back(to_json(seen));
   forecast_.learn(seen);

@@ -55,30 +55,30 @@ std::optional<double> on_line(const std::vector<Pair>& pairs, double x) {
   return a + b * x;
 }
 
-using Guessed = std::function<double(const VisitOf&)>;
-using Alike = std::function<bool(const VisitOf&)>;  // as the visit that is asked for, of its kind
+using Guessed = std::function<double(const Visit&)>;
+using Alike = std::function<bool(const Visit&)>;  // as the visit that is asked for, of its kind
 
 // By visits that are alike: on their line, or where they are too few, as many times the guess as they took. Else by
 // others of the kind, by all others, by the guess.
-double fitted(const std::vector<VisitSeen>& seen, const VisitOf& of, double VisitSeen::*part, const Alike& alike,
-              const Guessed& guess) {
+double fitted(const std::vector<MeasuredVisit>& seen, const Visit& visit, double MeasuredVisit::*part,
+              const Alike& alike, const Guessed& guess) {
   std::vector<Pair> pairs;
   std::vector<double> alike_ratios, kind_ratios, ratios;
   for (const auto& element : seen) {
     const double seconds = element.*part;
     if (seconds <= 0) continue;
-    const double ratio = seconds / guess(element.of);
+    const double ratio = seconds / guess(element.visit);
     ratios.push_back(ratio);
-    if (element.of.kind != of.kind || element.of.fresh != of.fresh) continue;
+    if (element.visit.kind != visit.kind || element.visit.fresh != visit.fresh) continue;
     kind_ratios.push_back(ratio);
-    if (!alike(element.of)) continue;
+    if (!alike(element.visit)) continue;
     alike_ratios.push_back(ratio);
-    pairs.push_back({element.of.flops, seconds});
+    pairs.push_back({element.visit.flops, seconds});
   }
-  if (const auto seconds = on_line(pairs, of.flops)) return *seconds;
+  if (const auto seconds = on_line(pairs, visit.flops)) return *seconds;
   for (const auto* some : {&alike_ratios, &kind_ratios, &ratios})
-    if (!some->empty()) return stats::median(*some) * guess(of);
-  return guess(of);
+    if (!some->empty()) return stats::median(*some) * guess(visit);
+  return guess(visit);
 }
 
 }  // namespace
@@ -87,35 +87,35 @@ std::string_view name_of(VisitKind kind) {
   return kind == VisitKind::whole ? "whole" : kind == VisitKind::light ? "light" : "later";
 }
 
-double VisitModel::iteration_s(const VisitOf& of) const {
-  return kBesidesS + (of.trains ? step_flops(of.flops, 1) : of.flops) / flops_per_s_;
+double VisitModel::iteration_s(const Visit& visit) const {
+  return kBesidesS + (visit.trains ? step_flops(visit.flops, 1) : visit.flops) / flops_per_s_;
 }
 
-double VisitModel::guessed_capture_s(const VisitOf& of) const {
-  const auto& guess = guess_of(of.kind);
-  return guess.capture_s + guess.capture_iterations * iteration_s(of);
+double VisitModel::guessed_capture_s(const Visit& visit) const {
+  const auto& guess = guess_of(visit.kind);
+  return guess.capture_s + guess.capture_iterations * iteration_s(visit);
 }
 
-double VisitModel::guessed_rest_s(const VisitOf& of) const {
-  const auto& guess = guess_of(of.kind);
-  return static_cast<double>(of.count) *
-         (guess.level_s + (of.fresh ? guess.prepare_s : 0) + guess.level_iterations * iteration_s(of));
+double VisitModel::guessed_rest_s(const Visit& visit) const {
+  const auto& guess = guess_of(visit.kind);
+  return static_cast<double>(visit.count) *
+         (guess.level_s + (visit.fresh ? guess.prepare_s : 0) + guess.level_iterations * iteration_s(visit));
 }
 
-void VisitModel::add(VisitSeen seen) {
+void VisitModel::add(MeasuredVisit seen) {
   seen_.push_back(std::move(seen));
 }
 
-double VisitModel::capture_s(const VisitOf& of) const {
-  if (!of.fresh || of.kind == VisitKind::later) return 0;
-  const auto alike = [&](const VisitOf& other) { return other.trains == of.trains; };  // whatever levels follow
-  return fitted(seen_, of, &VisitSeen::capture_s, alike,
-                [&](const VisitOf& other) { return guessed_capture_s(other); });
+double VisitModel::capture_s(const Visit& visit) const {
+  if (!visit.fresh || visit.kind == VisitKind::later) return 0;
+  const auto alike = [&](const Visit& other) { return other.trains == visit.trains; };  // whatever levels follow
+  return fitted(seen_, visit, &MeasuredVisit::capture_s, alike,
+                [&](const Visit& other) { return guessed_capture_s(other); });
 }
 
-double VisitModel::rest_s(const VisitOf& of) const {
-  const auto alike = [&](const VisitOf& other) { return other.levels == of.levels; };
-  return fitted(seen_, of, &VisitSeen::rest_s, alike, [&](const VisitOf& other) { return guessed_rest_s(other); });
+double VisitModel::rest_s(const Visit& visit) const {
+  const auto alike = [&](const Visit& other) { return other.levels == visit.levels; };
+  return fitted(seen_, visit, &MeasuredVisit::rest_s, alike, [&](const Visit& other) { return guessed_rest_s(other); });
 }
 
 }  // namespace strata::plan

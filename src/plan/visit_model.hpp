@@ -15,7 +15,7 @@ enum class VisitKind { whole, light, later };
 std::string_view name_of(VisitKind kind);
 
 // Which visit, of what.
-struct VisitOf {
+struct Visit {
   VisitKind kind = VisitKind::whole;
   bool fresh = true;      // the case was not captured before, so that nothing is prepared either
   std::string levels;     // who takes part, with mode, precision and threads: visits of equal text are alike
@@ -24,8 +24,8 @@ struct VisitOf {
   double flops = 0;  // of a forward pass; 0: not known
 };
 
-struct VisitSeen {
-  VisitOf of;
+struct MeasuredVisit {
+  Visit visit;
   double capture_s = 0, rest_s = 0;
 };
 
@@ -34,22 +34,22 @@ class VisitModel {
   // `flops_per_s`: what levels are guessed to reach, until visits were seen.
   explicit VisitModel(double flops_per_s) : flops_per_s_(flops_per_s) {}
 
-  void add(VisitSeen seen);
+  void add(MeasuredVisit seen);
   std::size_t seen() const { return seen_.size(); }
 
   // Seconds; 0 for a case that is captured already, and in later walks.
-  double capture_s(const VisitOf& of) const;
+  double capture_s(const Visit& visit) const;
   // Seconds of all that is neither capture nor measured time.
-  double rest_s(const VisitOf& of) const;
-  double beside_s(const VisitOf& of) const { return capture_s(of) + rest_s(of); }
+  double rest_s(const Visit& visit) const;
+  double beside_s(const Visit& visit) const { return capture_s(visit) + rest_s(visit); }
 
  private:
-  double guessed_capture_s(const VisitOf& of) const;
-  double guessed_rest_s(const VisitOf& of) const;
-  double iteration_s(const VisitOf& of) const;
+  double guessed_capture_s(const Visit& visit) const;
+  double guessed_rest_s(const Visit& visit) const;
+  double iteration_s(const Visit& visit) const;
 
   double flops_per_s_;
-  std::vector<VisitSeen> seen_;
+  std::vector<MeasuredVisit> seen_;
 };
 
 }  // namespace strata::plan

@@ -13,13 +13,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-VisitOf visit(double flops, VisitKind kind = VisitKind::light, const char* levels = "eager,static") {
+Visit visit(double flops, VisitKind kind = VisitKind::light, const char* levels = "eager,static") {
   return {.kind = kind, .fresh = kind != VisitKind::later, .levels = levels, .count = 2, .flops = flops};
 }
 
 // A machine of its own: captures of 4 s and 8 s a TFLOP, all else 2 s and 20 s a TFLOP.
-VisitSeen seen(const VisitOf& of) {
-  return {.of = of, .capture_s = 4 + 8e-12 * of.flops, .rest_s = 2 + 20e-12 * of.flops};
+MeasuredVisit seen(const Visit& visit) {
+  return {.visit = visit, .capture_s = 4 + 8e-12 * visit.flops, .rest_s = 2 + 20e-12 * visit.flops};
 }
 
 TEST(VisitModel, without_a_visit_takes_longer_for_more_work_more_levels_and_more_proof) {
@@ -46,8 +46,8 @@ TEST(VisitModel, of_visits_of_a_kind_with_different_work_has_their_line) {
 TEST(VisitModel, of_one_visit_is_as_many_times_the_guess_as_that_took) {
   const VisitModel guess(1e11);
   VisitModel model(1e11);
-  const auto of = visit(1e11);
-  model.add({.of = of, .capture_s = 3 * guess.capture_s(of), .rest_s = 0.5 * guess.rest_s(of)});
+  const auto first = visit(1e11);
+  model.add({.visit = first, .capture_s = 3 * guess.capture_s(first), .rest_s = 0.5 * guess.rest_s(first)});
   EXPECT_NEAR(model.capture_s(visit(1e12)), 3 * guess.capture_s(visit(1e12)), 1e-9);
   EXPECT_NEAR(model.rest_s(visit(1e12)), 0.5 * guess.rest_s(visit(1e12)), 1e-9);
   EXPECT_NEAR(model.rest_s(visit(1e12, VisitKind::later)), 0.5 * guess.rest_s(visit(1e12, VisitKind::later)), 1e-9)
@@ -56,8 +56,8 @@ TEST(VisitModel, of_one_visit_is_as_many_times_the_guess_as_that_took) {
 
 TEST(VisitModel, of_visits_of_nearly_the_same_work_has_no_line) {
   VisitModel model(1e11);
-  model.add({.of = visit(1.00e11), .capture_s = 1, .rest_s = 10});
-  model.add({.of = visit(1.01e11), .capture_s = 1, .rest_s = 11});  // 100 s a TFLOP, by chance
+  model.add({.visit = visit(1.00e11), .capture_s = 1, .rest_s = 10});
+  model.add({.visit = visit(1.01e11), .capture_s = 1, .rest_s = 11});  // 100 s a TFLOP, by chance
   EXPECT_LT(model.rest_s(visit(3e11)), 29);
   EXPECT_GT(model.rest_s(visit(3e11)), 20);
 }
@@ -72,7 +72,7 @@ TEST(VisitModel, other_levels_say_nothing_of_the_line_and_all_of_a_capture) {
 TEST(VisitModel, never_falls_with_work_nor_below_nothing) {
   VisitModel model(1e11);
   for (const double flops : {1e9, 1e11, 4e11})
-    model.add({.of = visit(flops), .capture_s = 1, .rest_s = 10 - 2e-11 * flops});  // by chance
+    model.add({.visit = visit(flops), .capture_s = 1, .rest_s = 10 - 2e-11 * flops});  // by chance
   EXPECT_GT(model.rest_s(visit(1e13)), 0);
   EXPECT_GE(model.rest_s(visit(1e13)), model.rest_s(visit(1e9)));
 }
