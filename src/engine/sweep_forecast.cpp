@@ -93,7 +93,7 @@ SweepForecast::SweepForecast(const SweepRequest& request, const Prepared& ready,
   int threads = 1;
   for (std::size_t i = 0; i < ready.specs.size(); ++i) {
     const auto bundle = provisional_bundle(ready.specs[i]);
-    known_[plan::point_of(ready.specs[i])] = {.at = plan::work_at(ready.specs[i]),
+    known_[plan::point_of(ready.specs[i])] = {.at = plan::sweep_position(ready.specs[i]),
                                               .question = bundle.question,
                                               .levels = participants_of(ready, bundle).names,
                                               .captured = !captured[i].empty() && !ready.setting.options.fresh};
@@ -158,7 +158,7 @@ const core::CaseSpec* SweepForecast::smallest() const {
 }
 
 void SweepForecast::learn(const core::Case& question, const Json& info) {
-  work_.add(plan::work_at(question), plan::work_of(info));
+  work_.add(plan::sweep_position(question), plan::work_of(info));
 }
 
 const SweepForecast::Known& SweepForecast::known(const core::CaseSpec& spec) const {
@@ -166,8 +166,9 @@ const SweepForecast::Known& SweepForecast::known(const core::CaseSpec& spec) con
   const auto it = known_.find(point);
   if (it != known_.end()) return it->second;
   const auto bundle = provisional_bundle(spec);  // a batch that a search has come to
-  return known_[point] = {
-             .at = plan::work_at(spec), .question = bundle.question, .levels = participants_of(ready_, bundle).names};
+  return known_[point] = {.at = plan::sweep_position(spec),
+                          .question = bundle.question,
+                          .levels = participants_of(ready_, bundle).names};
 }
 
 plan::Visit SweepForecast::visit_of(const core::CaseSpec& spec, bool first) const {

@@ -66,7 +66,7 @@ class SweepForecast {
 
  private:
   struct Known {
-    plan::WorkAt at;
+    plan::SweepPosition at;
     core::Case question;
     std::vector<std::string> levels;
     bool captured = false;

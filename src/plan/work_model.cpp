@@ -11,7 +11,7 @@ namespace strata::plan {
 namespace {
 
 // How many times as much `at` is as `other`, by batch and pixels; what one of them does not say is taken as equal.
-double times_as_much(const WorkAt& at, const WorkAt& other) {
+double times_as_much(const SweepPosition& at, const SweepPosition& other) {
   double ratio = 1;
   if (at.batch && other.batch && *other.batch > 0)
     ratio *= static_cast<double>(*at.batch) / static_cast<double>(*other.batch);
@@ -30,19 +30,19 @@ Work work_of(const nlohmann::json& info) {
           .weight_bytes = outside::number_or(info, "weight_bytes")};
 }
 
-WorkAt work_at(const core::Case& question) {
+SweepPosition sweep_position(const core::Case& question) {
   return {question.mode, question.batch, question.image_size()};
 }
 
-WorkAt work_at(const core::CaseSpec& spec) {
+SweepPosition sweep_position(const core::CaseSpec& spec) {
   return {spec.mode, spec.batch, spec.size};
 }
 
-void WorkModel::add(const WorkAt& at, const Work& work) {
+void WorkModel::add(const SweepPosition& at, const Work& work) {
   seen_.emplace_back(at, work);
 }
 
-std::optional<Work> WorkModel::expected(const WorkAt& at) const {
+std::optional<Work> WorkModel::expected(const SweepPosition& at) const {
   const auto distance = [&](const auto& element) {
     return std::tuple(element.first.mode != at.mode, std::abs(std::log(times_as_much(at, element.first))));
   };

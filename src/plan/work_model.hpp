@@ -23,25 +23,25 @@ struct Work {
 Work work_of(const nlohmann::json& info);
 
 // Where in a sweep.
-struct WorkAt {
+struct SweepPosition {
   core::Mode mode = core::Mode::infer;
   std::optional<std::int64_t> batch;                          // nullopt: the network's own
   std::optional<std::pair<std::int64_t, std::int64_t>> size;  // of images; nullopt: its own, or none
 };
-WorkAt work_at(const core::Case& question);  // of a captured case
-WorkAt work_at(const core::CaseSpec& spec);  // of one that is planned
+SweepPosition sweep_position(const core::Case& question);  // of a captured case
+SweepPosition sweep_position(const core::CaseSpec& spec);  // of one that is planned
 
 class WorkModel {
  public:
-  void add(const WorkAt& at, const Work& work);
+  void add(const SweepPosition& at, const Work& work);
   bool empty() const { return seen_.empty(); }
 
   // By the case that differs least in batch and pixels, of the same mode where there is one, times the ratio of both:
   // right for convolutions, too little for attention, whose products grow with the square of the pixels. nullopt: none.
-  std::optional<Work> expected(const WorkAt& at) const;
+  std::optional<Work> expected(const SweepPosition& at) const;
 
  private:
-  std::vector<std::pair<WorkAt, Work>> seen_;
+  std::vector<std::pair<SweepPosition, Work>> seen_;
 };
 
 }  // namespace strata::plan

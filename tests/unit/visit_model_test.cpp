@@ -91,30 +91,30 @@ core::CaseSpec spec(int batch, int size, core::Mode mode = core::Mode::infer) {
 
 TEST(WorkModel, grows_with_batch_and_pixels_from_the_nearest_case) {
   WorkModel model;
-  EXPECT_FALSE(model.expected(work_at(spec(8, 64))));
-  model.add(work_at(spec(1, 32)), {.flops = 1e9, .moving_bytes = 1e6, .weight_bytes = 5e6});
-  const auto work = model.expected(work_at(spec(8, 64)));
+  EXPECT_FALSE(model.expected(sweep_position(spec(8, 64))));
+  model.add(sweep_position(spec(1, 32)), {.flops = 1e9, .moving_bytes = 1e6, .weight_bytes = 5e6});
+  const auto work = model.expected(sweep_position(spec(8, 64)));
   ASSERT_TRUE(work);
   EXPECT_DOUBLE_EQ(work->flops, 32e9);
   EXPECT_DOUBLE_EQ(work->moving_bytes, 32e6);
   EXPECT_DOUBLE_EQ(work->weight_bytes, 5e6);
-  model.add(work_at(spec(8, 128)), {.flops = 100e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64)))->flops, 25e9) << "nearer than batch 1 at 32 pixels";
+  model.add(sweep_position(spec(8, 128)), {.flops = 100e9});
+  EXPECT_DOUBLE_EQ(model.expected(sweep_position(spec(8, 64)))->flops, 25e9) << "nearer than batch 1 at 32 pixels";
 }
 
 TEST(WorkModel, takes_the_own_mode_if_it_has_it) {
   WorkModel model;
-  model.add(work_at(spec(8, 64)), {.flops = 1e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64, core::Mode::train)))->flops, 1e9);
-  model.add(work_at(spec(1, 32, core::Mode::train)), {.flops = 2e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(spec(8, 64, core::Mode::train)))->flops, 64e9);
+  model.add(sweep_position(spec(8, 64)), {.flops = 1e9});
+  EXPECT_DOUBLE_EQ(model.expected(sweep_position(spec(8, 64, core::Mode::train)))->flops, 1e9);
+  model.add(sweep_position(spec(1, 32, core::Mode::train)), {.flops = 2e9});
+  EXPECT_DOUBLE_EQ(model.expected(sweep_position(spec(8, 64, core::Mode::train)))->flops, 64e9);
 }
 
 TEST(WorkModel, what_a_plan_leaves_open_is_the_same_everywhere) {
   WorkModel model;
-  model.add(work_at(spec(2, 32)), {.flops = 1e9});
-  EXPECT_DOUBLE_EQ(model.expected(work_at(core::CaseSpec{.batch = 4}))->flops, 2e9);
-  EXPECT_DOUBLE_EQ(model.expected(work_at(core::CaseSpec{}))->flops, 1e9);
+  model.add(sweep_position(spec(2, 32)), {.flops = 1e9});
+  EXPECT_DOUBLE_EQ(model.expected(sweep_position(core::CaseSpec{.batch = 4}))->flops, 2e9);
+  EXPECT_DOUBLE_EQ(model.expected(sweep_position(core::CaseSpec{}))->flops, 1e9);
 }
 
 TEST(WorkModel, reads_a_captured_case) {
@@ -127,7 +127,7 @@ TEST(WorkModel, reads_a_captured_case) {
   question.mode = core::Mode::train;
   question.batch = 4;
   question.inputs = {{.name = "x", .shape = {4, 3, 32, 64}}};
-  const auto at = work_at(question);
+  const auto at = sweep_position(question);
   EXPECT_EQ(at.mode, core::Mode::train);
   EXPECT_EQ(at.batch, 4);
   EXPECT_EQ(at.size, (std::pair<std::int64_t, std::int64_t>{32, 64}));
