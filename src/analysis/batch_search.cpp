@@ -18,7 +18,7 @@ constexpr std::int64_t kFineness = 8;  // bisecting ends at an eighth of the bat
 constexpr std::array<std::pair<const char*, RuleKind>, 3> kNames{
     {{"throughput", RuleKind::throughput}, {"memory", RuleKind::memory}, {"utilisation", RuleKind::utilisation}}};
 
-double value_of(const BatchRule& rule, const BatchSeen& seen) {
+double value_of(const BatchRule& rule, const BatchObservation& seen) {
   return rule.kind == RuleKind::utilisation ? seen.utilisation : seen.samples_per_s;
 }
 
@@ -63,7 +63,7 @@ Result<BatchRule> parse_batch_rule(const std::string& text) {
       "docs/sweep.md says what each looks for", Exit::usage);
 }
 
-bool is_allowed(const BatchRule& rule, const BatchSeen& seen) {
+bool is_allowed(const BatchRule& rule, const BatchObservation& seen) {
   return seen.runs && (rule.kind != RuleKind::p99 || seen.p99_ms <= rule.limit_ms);
 }
 

@@ -24,16 +24,16 @@ struct BatchRule {
 Result<BatchRule> parse_batch_rule(const std::string& text);
 
 // One look at a batch; `runs` false: it did not run there, for lack of memory or otherwise.
-struct BatchSeen {
+struct BatchObservation {
   bool runs = true;
   double samples_per_s = 0, utilisation = 0, p99_ms = 0;
 };
-using BatchCurve = std::map<std::int64_t, BatchSeen>;
+using BatchCurve = std::map<std::int64_t, BatchObservation>;
 
 inline constexpr double kBatchTolerance = 0.02;
 
 // Whether a batch is one that the rule allows: it runs, and within its p99.
-bool is_allowed(const BatchRule& rule, const BatchSeen& seen);
+bool is_allowed(const BatchRule& rule, const BatchObservation& seen);
 
 // The batch to look at next, from `low` to `high`; nullopt: the search is at its end.
 std::optional<std::int64_t> next_batch(const BatchRule& rule, const BatchCurve& curve, std::int64_t low,

@@ -61,8 +61,8 @@ BatchAnswer answer_of(const std::string& level, const std::string& at, const Loo
 
 }  // namespace
 
-BatchSeen batch_seen(const store::Row& row, const core::Case& question, const stats::Room& room) {
-  BatchSeen seen;
+BatchObservation batch_observation(const store::Row& row, const core::Case& question, const stats::Room& room) {
+  BatchObservation seen;
   seen.runs = row.state == State::measured && !row.blocks.empty();
   if (!seen.runs) return seen;
   std::vector<double> walls;
@@ -96,7 +96,7 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
         looked.unreliable.push_back(batch);
         continue;
       }
-      looked.curve[batch] = batch_seen(row, cell.run_case->question, statistics.room());
+      looked.curve[batch] = batch_observation(row, cell.run_case->question, statistics.room());
       auto logs = restart_log_times(row, statistics.room());
       for (auto& value : logs) value -= std::log(static_cast<double>(batch));
       looked.log_times[batch] = std::move(logs);

@@ -13,7 +13,7 @@
 namespace strata::analysis {
 namespace {
 
-using Look = std::function<BatchSeen(std::int64_t)>;
+using Look = std::function<BatchObservation(std::int64_t)>;
 
 struct Found {
   std::optional<std::int64_t> batch;
@@ -34,7 +34,7 @@ Found search(const std::string& rule_text, const Look& look, std::int64_t low = 
 }
 
 // Every sample costs 1 ms, every batch `overhead` of them besides; memory holds 200.
-BatchSeen with_overhead(std::int64_t batch, double overhead) {
+BatchObservation with_overhead(std::int64_t batch, double overhead) {
   const double ms = overhead + static_cast<double>(batch);
   return {.runs = batch <= 200,
           .samples_per_s = 1e3 * static_cast<double>(batch) / ms,
@@ -52,14 +52,14 @@ TEST(the_search_for_a_batch, ends_at_the_smallest_batch_that_is_within_two_perce
 }
 
 TEST(the_search_for_a_batch, goes_no_further_where_nothing_is_gained) {
-  const auto flat = search("throughput", [](std::int64_t) { return BatchSeen{true, 100, 1, 1}; });
+  const auto flat = search("throughput", [](std::int64_t) { return BatchObservation{true, 100, 1, 1}; });
   EXPECT_EQ(flat.batch, 1);
   EXPECT_EQ(flat.curve.rbegin()->first, 4);
 }
 
 TEST(the_search_for_a_batch, survives_a_dip_between_gains) {
   const auto found = search("throughput", [](std::int64_t batch) {
-    return BatchSeen{true, batch == 2 ? 10.0 : 100.0 * std::min<double>(static_cast<double>(batch), 8), 1, 1};
+    return BatchObservation{true, batch == 2 ? 10.0 : 100.0 * std::min<double>(static_cast<double>(batch), 8), 1, 1};
   });
   EXPECT_GE(*found.batch, 7);
 }
@@ -80,11 +80,11 @@ TEST(the_search_for_a_batch, keeps_p99_below_what_is_asked_for) {
 
 TEST(the_search_for_a_batch, says_that_there_is_none) {
   EXPECT_FALSE(search("p99=1ms", [](auto batch) { return with_overhead(batch, 10); }).batch);
-  EXPECT_FALSE(search("memory", [](std::int64_t) { return BatchSeen{.runs = false}; }).batch);
+  EXPECT_FALSE(search("memory", [](std::int64_t) { return BatchObservation{.runs = false}; }).batch);
 }
 
 TEST(the_search_for_a_batch, begins_at_two_where_one_does_not_run) {
-  const auto found = search("throughput", [](std::int64_t batch) { return BatchSeen{batch > 1, 100, 1, 1}; });
+  const auto found = search("throughput", [](std::int64_t batch) { return BatchObservation{batch > 1, 100, 1, 1}; });
   EXPECT_EQ(found.batch, 2);
 }
 
