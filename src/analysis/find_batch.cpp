@@ -19,7 +19,7 @@ namespace {
 constexpr double kQuantile = 0.99;
 
 // A level at one combination: its rows by batch.
-struct Looked {
+struct LevelAtBatches {
   std::map<std::int64_t, std::vector<double>> log_times;  // of a sample, by restart
   BatchCurve curve;
   std::vector<std::int64_t> unreliable;
@@ -35,27 +35,28 @@ std::string words_of(const Grid& grid, const GridCell& cell) {
 }
 
 // Whether a batch may be as good as within the tolerance of the fastest.
-bool may_be_alike(const Looked& looked, std::int64_t fastest, std::int64_t batch) {
+bool may_be_alike(const LevelAtBatches& level_at, std::int64_t fastest, std::int64_t batch) {
   if (batch == fastest) return true;
   const auto comparison =
-      stats::compare_unpaired(looked.log_times.at(fastest), looked.log_times.at(batch), looked.sigma);
+      stats::compare_unpaired(level_at.log_times.at(fastest), level_at.log_times.at(batch), level_at.sigma);
   return !(comparison.log_ratio.high < std::log1p(-kBatchTolerance));
 }
 
-BatchAnswer answer_of(const std::string& level, const std::string& at, const Looked& looked, const BatchRule& rule) {
+BatchAnswer answer_of(const std::string& level, const std::string& at, const LevelAtBatches& level_at,
+                      const BatchRule& rule) {
   BatchAnswer answer{.level = level,
                      .at = at,
-                     .curve = looked.curve,
-                     .batch = best_batch(rule, looked.curve),
-                     .unreliable = looked.unreliable};
+                     .curve = level_at.curve,
+                     .batch = best_batch(rule, level_at.curve),
+                     .unreliable = level_at.unreliable};
   double best = 0;
-  for (const auto& [batch, seen] : looked.curve)
+  for (const auto& [batch, seen] : level_at.curve)
     if (is_allowed(rule, seen) && seen.samples_per_s > best) {
       best = seen.samples_per_s;
       answer.fastest = batch;
     }
-  for (const auto& [batch, seen] : looked.curve)
-    if (is_allowed(rule, seen) && may_be_alike(looked, answer.fastest, batch)) answer.alike.push_back(batch);
+  for (const auto& [batch, seen] : level_at.curve)
+    if (is_allowed(rule, seen) && may_be_alike(level_at, answer.fastest, batch)) answer.alike.push_back(batch);
   return answer;
 }
 
@@ -81,7 +82,7 @@ BatchObservation batch_observation(const store::Row& row, const core::Case& ques
 
 std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, const BatchRule& rule) {
   std::vector<std::pair<std::string, std::string>> order;  // combination and level, as they come
-  std::map<std::pair<std::string, std::string>, Looked> all;
+  std::map<std::pair<std::string, std::string>, LevelAtBatches> all;
   for (const auto& cell : grid.cells) {
     const CaseStatistics statistics(run, *cell.run_case);
     const auto at = words_of(grid, cell);
@@ -90,24 +91,24 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
       if (lookup::flag(row.info, "harness")) continue;
       const std::pair key(at, row.name());
       if (!all.contains(key)) order.push_back(key);
-      auto& looked = all[key];
-      looked.sigma = statistics.sigma();
+      auto& level_at = all[key];
+      level_at.sigma = statistics.sigma();
       if (!cell.reliable && rule.kind != BatchRule::Kind::memory) {
-        looked.unreliable.push_back(batch);
+        level_at.unreliable.push_back(batch);
         continue;
       }
-      looked.curve[batch] = batch_observation(row, cell.run_case->question, statistics.room());
+      level_at.curve[batch] = batch_observation(row, cell.run_case->question, statistics.room());
       auto logs = restart_log_times(row, statistics.room());
       for (auto& value : logs) value -= std::log(static_cast<double>(batch));
-      looked.log_times[batch] = std::move(logs);
+      level_at.log_times[batch] = std::move(logs);
     }
   }
   std::vector<BatchAnswer> answers;
   for (const auto& key : order) {
-    const auto& looked = all.at(key);
-    const bool runs =
-        std::any_of(looked.curve.begin(), looked.curve.end(), [](const auto& element) { return element.second.runs; });
-    if (runs || !looked.unreliable.empty()) answers.push_back(answer_of(key.second, key.first, looked, rule));
+    const auto& level_at = all.at(key);
+    const bool runs = std::any_of(level_at.curve.begin(), level_at.curve.end(),
+                                  [](const auto& element) { return element.second.runs; });
+    if (runs || !level_at.unreliable.empty()) answers.push_back(answer_of(key.second, key.first, level_at, rule));
   }
   return answers;
 }
