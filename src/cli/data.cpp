@@ -37,7 +37,7 @@ std::string shape_in_words(const data::Shape& shape) {
                           : fmt::format("{}x--size", shape.channels);
 }
 
-std::string set_in_words(const data::Opened& opened) {
+std::string set_in_words(const data::CachedDataset& opened) {
   const auto& [set, facts] = opened;
   auto out = fmt::format("{}: {} training and {} test images of {} in {} classes\n", set.name,
                          number_in_words(set.train.count), number_in_words(set.test.count), shape_in_words(set.shape),

@@ -95,7 +95,8 @@ Result<void> read_split(const SafeTensors& file, Part part, Dataset& set) {
 }
 
 // An error says why the cache cannot be used as it is, and is no more than a reason to make it again.
-Result<Opened> read_cache(const fs::path& place, const std::vector<SourceFiles>& sources, const OpenOptions& options) {
+Result<CachedDataset> read_cache(const fs::path& place, const std::vector<SourceFiles>& sources,
+                                 const OpenOptions& options) {
   auto file = STRATA_TRY(SafeTensors::map(place));
   const auto about = STRATA_TRY(read_metadata(place));
   if (outside::integer_or(about, "format") != cache_format) return fail("it is of another version");
@@ -103,7 +104,7 @@ Result<Opened> read_cache(const fs::path& place, const std::vector<SourceFiles>&
   if (outside::flag_or(about, "skip_bad", false) && !options.skip_bad && outside::integer_or(about, "skipped") > 0)
     return fail("it leaves out records that could not be read");
   STRATA_TRY(check_sources(outside::field(about, "sources"), sources));
-  Opened opened;
+  CachedDataset opened;
   auto& set = opened.set;
   set.name = outside::text_or(about, "name");
   set.kind = outside::text_or(about, "kind") == "one_class" ? Targets::one_class : Targets::several_classes;
@@ -143,7 +144,7 @@ std::string stamp_of(const SourceFiles& source) {
   return sha256_hex(lines);
 }
 
-std::string content_sha256(const Opened& opened) {
+std::string content_sha256(const CachedDataset& opened) {
   if (opened.facts.sha256.empty()) return {};
   auto all = opened.facts.sha256;
   for (const auto& name : opened.set.classes) all += '\n' + name;
@@ -194,8 +195,8 @@ fs::path cache_file(const std::string& name, const OpenOptions& options) {
   return options.cache_dir / "data" / key / "data.safetensors";
 }
 
-Result<Opened> open_dataset(const std::string& name, const OpenOptions& requested) {
-  if (name == "digits") return Opened{.set = digits(), .facts = {}};
+Result<CachedDataset> open_dataset(const std::string& name, const OpenOptions& requested) {
+  if (name == "digits") return CachedDataset{.set = digits(), .facts = {}};
   auto options = requested;
   if (const auto* entry = find_entry(name); entry != nullptr && entry->shape.height > 0) {
     options.size = entry->shape.height;  // which has no say there

@@ -46,13 +46,13 @@ struct CacheFacts {
   std::string sha256;  // of the tensors
 };
 
-struct Opened {
+struct CachedDataset {
   Dataset set;
   CacheFacts facts;
 };
 
 // Of what a training learns from: pixels, labels and classes, in the order of its splits. Empty: part of the program.
-std::string content_sha256(const Opened& opened);
+std::string content_sha256(const CachedDataset& opened);
 
 // Whether it names a folder of images by class, and no set of the catalogue.
 bool is_folder(const std::string& name);
@@ -63,6 +63,6 @@ std::string set_name(const std::string& name);
 std::filesystem::path cache_file(const std::string& name, const OpenOptions& options);
 
 // From the cache, made if need be. Every byte of it is checked.
-Result<Opened> open_dataset(const std::string& name, const OpenOptions& options);
+Result<CachedDataset> open_dataset(const std::string& name, const OpenOptions& options);
 
 }  // namespace strata::data

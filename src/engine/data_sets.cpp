@@ -48,7 +48,7 @@ Result<T> unless_interrupted(Result<T> result) {
   return result;
 }
 
-Result<data::Opened> open_set(const std::string& name, data::OpenOptions options, EventSink& events) {
+Result<data::CachedDataset> open_set(const std::string& name, data::OpenOptions options, EventSink& events) {
   options.status = [&](const std::string& doing, double seconds_left) {
     events.progress(doing, seconds_left, "reading");
   };
@@ -106,7 +106,7 @@ Json split_json(const data::Split& split) {
   return {{"images", split.count}, {"list_sha256", split.list_sha256}};
 }
 
-Json opened_json(const data::Opened& opened) {
+Json opened_json(const data::CachedDataset& opened) {
   const auto& [set, facts] = opened;
   Json sources = Json::array();
   for (const auto& source : facts.sources)

@@ -28,14 +28,14 @@ Result<ListedSets> list_data_sets(const requests::DataRequest& request);
 struct SetInfo {
   std::string name;
   const data::CatalogueEntry* entry = nullptr;  // nullptr: a folder of images
-  Result<data::Opened> opened;                  // error: why there is no cache of it
+  Result<data::CachedDataset> opened;           // error: why there is no cache of it
 };
 // Error: no such set.
 Result<SetInfo> info_of_data_set(const requests::DataRequest& request, EventSink& events);
 nlohmann::json to_json(const SetInfo& set);
 
 struct VerifiedSet {
-  data::Opened opened;
+  data::CachedDataset opened;
   std::size_t published_checksums = 0;  // files that have their publisher's
   double all_s = 0;
 };

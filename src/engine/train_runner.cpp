@@ -23,7 +23,7 @@ namespace {
 constexpr int kSharesOfShift = 8;          // an image is moved by up to this part of its height
 constexpr std::int64_t kLooksAnEpoch = 4;  // at the layers, where several schemes are compared
 
-Result<data::Opened> open_data(const TrainingPlan& plan, const fs::path& cache, EventSink& events) {
+Result<data::CachedDataset> open_data(const TrainingPlan& plan, const fs::path& cache, EventSink& events) {
   auto options = open_options(plan, cache);
   options.threads = probe::physical_cores();
   const auto progress = progress_to(events);
@@ -41,7 +41,7 @@ Result<plan::Bundle> capture(const Prepared& ready, const data::Dataset& set, Ev
 
 // What is asked, beyond the step that the bundle was captured for.
 core::Case question_of(const TrainingPlan& plan, const training::Initial& initial, const plan::Bundle& bundle,
-                       const data::Opened& opened) {
+                       const data::CachedDataset& opened) {
   auto question = bundle.question;
   question.data = data_name(plan, opened.set.name);
   question.recipe->training = core::Training{.epochs = plan.epochs,
@@ -53,7 +53,7 @@ core::Case question_of(const TrainingPlan& plan, const training::Initial& initia
 }
 
 // A training goes on with the images that it began with.
-Result<void> check_data(const TrainingPlan& plan, const store::Run& resumed, const data::Opened& opened) {
+Result<void> check_data(const TrainingPlan& plan, const store::Run& resumed, const data::CachedDataset& opened) {
   const auto now = data::content_sha256(opened);
   for (const auto& before : resumed.cases) {
     const auto& recipe = before.question.recipe;
@@ -66,8 +66,8 @@ Result<void> check_data(const TrainingPlan& plan, const store::Run& resumed, con
 }
 
 // What each initialisation's training does.
-Result<training::Plan> course_of(const TrainingPlan& plan, const plan::Bundle& bundle, const data::Opened& opened,
-                                 const fs::path& scratch) {
+Result<training::Plan> course_of(const TrainingPlan& plan, const plan::Bundle& bundle,
+                                 const data::CachedDataset& opened, const fs::path& scratch) {
   const auto shape = STRATA_TRY(image_shape(outside::field(bundle.info, "inputs"), bundle.question.model));
   training::Plan course;
   course.repeats = plan.repeats;

@@ -29,7 +29,7 @@ inline std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-inline std::string error_of(const Result<Opened>& opened) {
+inline std::string error_of(const Result<CachedDataset>& opened) {
   return opened ? "opened" : opened.error().what + " | " + opened.error().hint;
 }
 
