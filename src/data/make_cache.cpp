@@ -190,9 +190,10 @@ Error first_of(const Outcome& outcome, bool skip) {
   return error;
 }
 
-class Making {
+class CacheMaker {
  public:
-  Making(const std::string& name, Reader& reader, const std::vector<SourceFiles>& sources, const OpenOptions& options)
+  CacheMaker(const std::string& name, Reader& reader, const std::vector<SourceFiles>& sources,
+             const OpenOptions& options)
       : name_(name), reader_(reader), sources_(sources), options_(options) {}
 
   Result<void> run(const fs::path& place) {
@@ -357,7 +358,7 @@ class Making {
 
 Result<void> make_cache(const std::string& name, Reader& reader, const std::vector<SourceFiles>& sources,
                         const fs::path& place, const OpenOptions& options) {
-  return Making(name, reader, sources, options).run(place);
+  return CacheMaker(name, reader, sources, options).run(place);
 }
 
 }  // namespace strata::data
