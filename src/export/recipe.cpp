@@ -30,8 +30,8 @@ Values paths_of(const plan::Job& job, const Installation& place) {
           {"bundle", job.bundle->folder.string()}};
 }
 
-std::vector<Piece> pieces(const Json& object, const Values& paths, const std::string& about, bool optional) {
-  std::vector<Piece> out;
+std::vector<ExportedFile> pieces(const Json& object, const Values& paths, const std::string& about, bool optional) {
+  std::vector<ExportedFile> out;
   for (const auto& [name, from] : object.items())
     out.push_back({.from = fill_in(from.get<std::string>(), paths, '{', '}'),
                    .name = name,
@@ -76,7 +76,7 @@ Result<Recipe> read_recipe(const plan::Job& job, const Installation& place) {
                                 .about = "the program that serves the network",
                                 .optional = false});
   std::sort(recipe.sources.begin(), recipe.sources.end(),
-            [](const Piece& a, const Piece& b) { return a.name < b.name; });
+            [](const ExportedFile& a, const ExportedFile& b) { return a.name < b.name; });
   return recipe;
 }
 

@@ -10,7 +10,7 @@
 namespace strata::exporting {
 
 // A file of the exported folder and where it is copied from. One that is optional may be missing.
-struct Piece {
+struct ExportedFile {
   std::filesystem::path from;
   std::string name, about;
   bool optional = false;
@@ -18,7 +18,7 @@ struct Piece {
 
 struct Recipe {
   std::string what, build, test, run;  // a phrase for people; commands for the exported folder
-  std::vector<Piece> artefacts, sources;
+  std::vector<ExportedFile> artefacts, sources;
   std::vector<std::string> packages;  // Python packages whose versions are written down
   std::string python;                 // the interpreter that has them
 };

@@ -175,7 +175,7 @@ Result<std::string> readme(const Export& exported, const std::vector<std::pair<s
                         {"versions", versions}});
 }
 
-std::vector<Piece> all_pieces(const Export& exported) {
+std::vector<ExportedFile> all_pieces(const Export& exported) {
   const auto& bundle = exported.job.bundle->folder;
   auto pieces = exported.recipe.artefacts;
   pieces.insert(pieces.end(), exported.recipe.sources.begin(), exported.recipe.sources.end());
