@@ -70,7 +70,7 @@ void add_points(std::vector<Point>& points, const Json& row, const store::Row& s
   if (!alone) points.push_back(from_turns(row, stored, slo, batch, sigma));
 }
 
-std::string sentence(const std::string& level, const Point& point, stats::Meets meets, const plan::Slo& slo) {
+std::string sentence(const std::string& level, const Point& point, stats::MeetsLimit meets, const plan::Slo& slo) {
   const auto how =
       fmt::format("batch {:.0f}, {}, {} inputs/s", point.batch, clients_name(point.clients, point.as),
                   point.load.inputs_per_s < 999.5 ? ratio(point.load.inputs_per_s) : count(point.load.inputs_per_s));
@@ -80,9 +80,9 @@ std::string sentence(const std::string& level, const Point& point, stats::Meets 
   const auto range = std::isfinite(ms.high)
                          ? fmt::format("{} to {}", std::isfinite(ms.low) ? duration(ms.low) : "0", duration(ms.high))
                          : few;
-  if (meets == stats::Meets::yes)
+  if (meets == stats::MeetsLimit::yes)
     return fmt::format("{}: {} at {} {} (at most {})", level, how, slo.name, duration(ms.value), duration(ms.high));
-  if (meets == stats::Meets::maybe)
+  if (meets == stats::MeetsLimit::maybe)
     return fmt::format("{} may meet it: {} at {} {} ({})", level, how, slo.name, duration(ms.value), range);
   return fmt::format("{} misses it by {}: {} is {} at its best ({})", level, duration(ms.value - slo.limit_ms),
                      slo.name, duration(ms.value), how);
@@ -95,9 +95,9 @@ Json level_json(const Json& row, const std::vector<Point>& points, const plan::S
   if (!chosen) return {};
   const auto& point = points[chosen->index];
   const auto& ms = point.load.ms;
-  const char* verdict = chosen->meets == stats::Meets::yes     ? "meets"
-                        : chosen->meets == stats::Meets::maybe ? "may_meet"
-                                                               : "misses";
+  const char* verdict = chosen->meets == stats::MeetsLimit::yes     ? "meets"
+                        : chosen->meets == stats::MeetsLimit::maybe ? "may_meet"
+                                                                    : "misses";
   return {{"level", row["level"]},
           {"variant", row["variant"]},
           {"environment", row["environment"]},
@@ -107,7 +107,7 @@ Json level_json(const Json& row, const std::vector<Point>& points, const plan::S
           {"as", point.as},
           {"inputs_per_s", finite(point.load.inputs_per_s)},
           {"quantile_ms", {{"value", finite(ms.value)}, {"low", finite(ms.low)}, {"high", finite(ms.high)}}},
-          {"miss_ms", chosen->meets == stats::Meets::no ? finite(ms.value - slo.limit_ms) : Json()},
+          {"miss_ms", chosen->meets == stats::MeetsLimit::no ? finite(ms.value - slo.limit_ms) : Json()},
           {"samples", point.samples},
           {"needed_samples", stats::needed_for_quantile(slo.quantile)},
           {"sentence", sentence(level_name(row), point, chosen->meets, slo)}};

@@ -113,11 +113,13 @@ std::optional<Chosen> choose_point(std::span<const LoadPoint> points, double lim
   std::optional<Chosen> best;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto& point = points[i];
-    const auto meets = point.ms.high <= limit_ms ? Meets::yes : point.ms.low > limit_ms ? Meets::no : Meets::maybe;
+    const auto meets = point.ms.high <= limit_ms ? MeetsLimit::yes
+                       : point.ms.low > limit_ms ? MeetsLimit::no
+                                                 : MeetsLimit::maybe;
     const bool better =
         !best || meets < best->meets ||
-        (meets == best->meets && (meets == Meets::no ? point.ms.value < points[best->index].ms.value
-                                                     : point.inputs_per_s > points[best->index].inputs_per_s));
+        (meets == best->meets && (meets == MeetsLimit::no ? point.ms.value < points[best->index].ms.value
+                                                          : point.inputs_per_s > points[best->index].inputs_per_s));
     if (better) best = Chosen{i, meets};
   }
   return best;

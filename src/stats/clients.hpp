@@ -48,10 +48,10 @@ struct LoadPoint {
   double inputs_per_s = 0;
   Interval ms;
 };
-enum class Meets { yes, maybe, no };
+enum class MeetsLimit { yes, maybe, no };
 struct Chosen {
   std::size_t index = 0;
-  Meets meets = Meets::no;
+  MeetsLimit meets = MeetsLimit::no;
 };
 // The point with the most inputs a second whose interval lies below the limit; else of those whose interval holds it;
 // else the one that is nearest.

@@ -118,16 +118,16 @@ TEST(ChoosePoint, takes_the_highest_rate_of_those_that_surely_meet_the_limit) {
   const auto chosen = choose_point(points, 20);
   ASSERT_TRUE(chosen);
   EXPECT_EQ(chosen->index, 1u);
-  EXPECT_EQ(chosen->meets, Meets::yes);
+  EXPECT_EQ(chosen->meets, MeetsLimit::yes);
 }
 
 TEST(ChoosePoint, says_maybe_where_the_interval_holds_the_limit_and_names_the_nearest_where_none_does) {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   const std::vector maybe{point(50, 15, 18, infinite), point(80, 18, 21, 25), point(90, 30, 31, 32)};
   EXPECT_EQ(choose_point(maybe, 20)->index, 1u);
-  EXPECT_EQ(choose_point(maybe, 20)->meets, Meets::maybe);
+  EXPECT_EQ(choose_point(maybe, 20)->meets, MeetsLimit::maybe);
   EXPECT_EQ(choose_point(maybe, 10)->index, 0u);
-  EXPECT_EQ(choose_point(maybe, 10)->meets, Meets::no);
+  EXPECT_EQ(choose_point(maybe, 10)->meets, MeetsLimit::no);
   EXPECT_FALSE(choose_point({}, 10));
 }
 
