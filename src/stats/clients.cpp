@@ -109,8 +109,8 @@ Interval quantile_over_repetitions(std::span<const std::vector<double>> repetiti
   return out;
 }
 
-std::optional<Chosen> choose_point(std::span<const LoadPoint> points, double limit_ms) {
-  std::optional<Chosen> best;
+std::optional<ChosenPoint> choose_point(std::span<const LoadPoint> points, double limit_ms) {
+  std::optional<ChosenPoint> best;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto& point = points[i];
     const auto meets = point.ms.high <= limit_ms ? MeetsLimit::yes
@@ -120,7 +120,7 @@ std::optional<Chosen> choose_point(std::span<const LoadPoint> points, double lim
         !best || meets < best->meets ||
         (meets == best->meets && (meets == MeetsLimit::no ? point.ms.value < points[best->index].ms.value
                                                           : point.inputs_per_s > points[best->index].inputs_per_s));
-    if (better) best = Chosen{i, meets};
+    if (better) best = ChosenPoint{i, meets};
   }
   return best;
 }

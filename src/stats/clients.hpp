@@ -49,12 +49,12 @@ struct LoadPoint {
   Interval ms;
 };
 enum class MeetsLimit { yes, maybe, no };
-struct Chosen {
+struct ChosenPoint {
   std::size_t index = 0;
   MeetsLimit meets = MeetsLimit::no;
 };
 // The point with the most inputs a second whose interval lies below the limit; else of those whose interval holds it;
 // else the one that is nearest.
-std::optional<Chosen> choose_point(std::span<const LoadPoint> points, double limit_ms);
+std::optional<ChosenPoint> choose_point(std::span<const LoadPoint> points, double limit_ms);
 
 }  // namespace strata::stats
