@@ -28,14 +28,14 @@ std::vector<double> binomial_cumulative(std::size_t n, double p) {
 
 }  // namespace
 
-std::optional<Together> in_common(std::span<const ClientTimes> clients) {
+std::optional<CommonLoad> in_common(std::span<const ClientTimes> clients) {
   if (clients.empty()) return std::nullopt;
   std::int64_t begin = clients.front().start_ns, end = begin + clients.front().wall_ns;
   for (const auto& client : clients) {
     begin = std::max(begin, client.start_ns);
     end = std::min(end, client.start_ns + client.wall_ns);
   }
-  Together together;
+  CommonLoad together;
   for (const auto& client : clients) {
     // A last request that outlasts the others' belongs to the closed loop; only what is more than that is a client that
     // came late or stayed behind.

@@ -19,14 +19,14 @@ struct ClientTimes {
   std::vector<std::int64_t> latency_ns, done_ns;  // one entry a sampled request; `done_ns` counts from start_ns
 };
 
-struct Together {
+struct CommonLoad {
   double requests_per_s = 0;             // of all clients
   std::vector<std::int64_t> latency_ns;  // of the sampled requests that lie wholly in the common time
 };
 
 // A client's rate is over its own requests, since one that is cut at an edge would count wrongly. nullopt: less than
 // 90% of some client's time is common to all (a process came late), or there is no client.
-std::optional<Together> in_common(std::span<const ClientTimes> clients);
+std::optional<CommonLoad> in_common(std::span<const ClientTimes> clients);
 
 // Mean of the logs over repetitions, each with fresh processes, with the 99% half width of half_width.hpp. Fewer than
 // three repetitions: infinite ends, since nothing bounds what varies within one.
