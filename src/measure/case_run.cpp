@@ -97,7 +97,7 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core:
   return {};
 }
 
-worker::ProgressSeen CaseRun::shown_for(const level::Level& level) const {
+worker::ProgressCallback CaseRun::shown_for(const level::Level& level) const {
   return [shown = progress, name = level.name()](const std::string& doing) {
     shown.status(fmt::format("{}: {}", name, doing), -1);
   };

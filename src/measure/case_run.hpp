@@ -63,7 +63,7 @@ class CaseRun {
 
  private:
   Result<void> look_at_machine();
-  worker::ProgressSeen shown_for(const level::Level& level) const;  // in the line of progress, with its name
+  worker::ProgressCallback shown_for(const level::Level& level) const;  // in the line of progress, with its name
   Result<void> learn_from_earlier(const std::vector<level::Level>& levels);
   std::optional<Failure> prepare_one(const Participant& participant) const;
   std::optional<Failure> prove_in_float32(Participant& participant);

@@ -43,7 +43,7 @@ double ms_since(Clock::time_point start) {
 Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseconds lasts) {
   asked_ns_ = monotonic_ns();
   // several processes serve at once, each in a thread that must not write the line of progress
-  const auto& shown = op == "serve" ? worker::ProgressSeen() : job_->progress;
+  const auto& shown = op == "serve" ? worker::ProgressCallback() : job_->progress;
   auto answer = worker_->call(op, std::move(fields), job_->timeout + lasts, shown);
   waited_ns_ = monotonic_ns() - asked_ns_;
   return answer;

@@ -15,11 +15,11 @@ namespace strata::plan {
 struct Job {
   level::Level level;
   const Bundle* bundle = nullptr;
-  std::filesystem::path cache;         // of this level, network and environment; exists
-  std::filesystem::path scratch;       // for the tensors of this worker; exists
-  worker::Launch launch;               // argv, environment, log
-  std::string references_shown;        // why the worker could read what it is judged by; empty: it cannot
-  worker::ProgressSeen progress = {};  // of its worker and its prepare command; empty: nobody looks
+  std::filesystem::path cache;             // of this level, network and environment; exists
+  std::filesystem::path scratch;           // for the tensors of this worker; exists
+  worker::Launch launch;                   // argv, environment, log
+  std::string references_shown;            // why the worker could read what it is judged by; empty: it cannot
+  worker::ProgressCallback progress = {};  // of its worker and its prepare command; empty: nobody looks
   std::chrono::milliseconds timeout{600000};
   bool allow_debug = false;
 };

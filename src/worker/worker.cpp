@@ -150,7 +150,7 @@ tl::expected<std::string, Failure> Worker::receive_line(std::chrono::millisecond
 }
 
 tl::expected<std::string, Failure> Worker::receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
-                                                          const ProgressSeen& on_progress) {
+                                                          const ProgressCallback& on_progress) {
   ActiveTimeout active_timeout(timeout);
   std::string doing;
   for (int extensions = 0;;) {
@@ -213,7 +213,7 @@ tl::expected<Json, Failure> Worker::read_answer(const std::string& line, std::in
 }
 
 tl::expected<Json, Failure> Worker::call(std::string_view op, Json fields, std::chrono::milliseconds timeout,
-                                         const ProgressSeen& on_progress) {
+                                         const ProgressCallback& on_progress) {
   if (failure_) {
     return tl::unexpected(*failure_);
   }

@@ -59,7 +59,7 @@ struct ExitStatus {
 std::string describe(const ExitStatus& exited);
 
 // Sees what a worker says that it is doing before it answers (docs/protocol.md, rule 1).
-using ProgressSeen = std::function<void(const std::string&)>;
+using ProgressCallback = std::function<void(const std::string&)>;
 
 class ActiveTimeout;
 class Process;  // pipes, pidfd and process group; src/worker/process.hpp
@@ -77,7 +77,7 @@ class Worker {
   // starts again where the worker says that it does something else than before, three times at most. A broken stream or
   // a time-out ends the worker: later calls repeat that failure.
   tl::expected<Json, Failure> call(std::string_view op, Json fields, std::chrono::milliseconds timeout,
-                                   const ProgressSeen& on_progress = {});
+                                   const ProgressCallback& on_progress = {});
 
   // For the conformance suite: any bytes out (a newline is added), one line back, no rules applied to either.
   tl::expected<std::string, Failure> send_line(std::string_view line, std::chrono::milliseconds timeout);
@@ -101,7 +101,7 @@ class Worker {
   bool ran_out_of_memory(const ExitStatus& exited) const;
   tl::expected<std::string, Failure> next_line(ActiveTimeout& active_timeout, std::chrono::milliseconds timeout);
   tl::expected<std::string, Failure> receive_answer(std::int64_t id, std::chrono::milliseconds timeout,
-                                                    const ProgressSeen& on_progress);
+                                                    const ProgressCallback& on_progress);
   tl::expected<Json, Failure> read_answer(const std::string& line, std::int64_t id, std::string_view op);
   std::unique_ptr<Process> process_;
   std::optional<Failure> failure_;
