@@ -232,7 +232,7 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
     reads.push_back({first_ns, replay->told_since_ns()});
     participant.evidence.conduct.add_states(reads, session.state_ns());
   }
-  const OwnState weights(session, weights_in(before.tensors));
+  const StateFile weights(session, weights_in(before.tensors));
   if (weights.error()) return tl::unexpected(*weights.error());
   std::vector<SafeTensors> gradients;
   std::optional<SafeTensors> loss;

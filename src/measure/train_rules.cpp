@@ -60,7 +60,7 @@ class Rules {
 
   Try<void> run() {
     auto start = STRATA_TRY(start_of_rules(session_));
-    const OwnState base(session_, weights_in(start.tensors)),
+    const StateFile base(session_, weights_in(start.tensors)),
         buffered(session_, Buffers(reference_, start.tensors, false).list()),
         zeroed(session_, Buffers(reference_, start.tensors, true).list());
     for (const auto* file : {&base, &buffered, &zeroed})
@@ -104,7 +104,7 @@ class Rules {
   }
 
  private:
-  Try<TrainState> step(const OwnState& from, const core::Optimiser& optimiser) {
+  Try<TrainState> step(const StateFile& from, const core::Optimiser& optimiser) {
     if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
     return step_from(session_, from, optimiser, 0, weights_);
   }
@@ -112,7 +112,7 @@ class Rules {
     participant_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
   }
   // A rule that the case may not use: a level that refuses it is not accused.
-  Try<void> optional(const std::string& name, const OwnState& from, const core::Optimiser& optimiser,
+  Try<void> optional(const std::string& name, const StateFile& from, const core::Optimiser& optimiser,
                      const TrainState& start, const TrainState& plain, double factor, const std::string& fault) {
     auto after = step(from, optimiser);
     if (after) {
@@ -142,7 +142,7 @@ class AdamRules {
 
   Try<void> run() {
     auto start = STRATA_TRY(start_of_rules(session_));
-    const OwnState base(session_, weights_in(start.tensors)), chosen(session_, buffers(start.tensors));
+    const StateFile base(session_, weights_in(start.tensors)), chosen(session_, buffers(start.tensors));
     for (const auto* file : {&base, &chosen})
       if (file->error()) return tl::unexpected(*file->error());
     STRATA_TRY(read_gradient(base));
@@ -183,7 +183,7 @@ class AdamRules {
   }
 
   // By the probe's optimiser, twice, which shows how far the level repeats itself.
-  Try<void> read_gradient(const OwnState& base) {
+  Try<void> read_gradient(const StateFile& base) {
     const auto probe = proof::probe_optimiser();
     std::vector<SafeTensors> files;
     for (int i = 0; i < 2; ++i) {
@@ -196,7 +196,7 @@ class AdamRules {
     return {};
   }
 
-  Try<void> step(const std::string& name, const OwnState& from, const core::Optimiser& optimiser, std::int64_t done) {
+  Try<void> step(const std::string& name, const StateFile& from, const core::Optimiser& optimiser, std::int64_t done) {
     if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
     const auto before = from.open();
     if (!before) return tl::unexpected(worker::failed_by(before.error()));

@@ -47,7 +47,7 @@ void check_counts(Participant& participant, const Session& session, const TrainS
         "after {} steps the level's learning rate is {:.8g} where {:.8g} is due", state.step, state.lr, due);
 }
 
-Try<TrainState> step_from(Session& session, const OwnState& base, const core::Optimiser& optimiser, std::int64_t done,
+Try<TrainState> step_from(Session& session, const StateFile& base, const core::Optimiser& optimiser, std::int64_t done,
                           const std::vector<std::string>& names) {
   STRATA_TRY(session.set_optimiser(optimiser));
   STRATA_TRY(session.load_state(base.path(), done));

@@ -14,18 +14,18 @@
 namespace strata::measure {
 
 // A file of the driver's own that a worker loads as a state; removed at the end.
-class OwnState {
+class StateFile {
  public:
-  OwnState(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors)
+  StateFile(const Session& session, const std::vector<std::pair<std::string, TensorView>>& tensors)
       : path_(session.new_file()) {
     if (auto written = write_safetensors(path_, tensors); !written) error_ = worker::failed_by(written.error());
   }
-  ~OwnState() {
+  ~StateFile() {
     std::error_code ec;
     std::filesystem::remove(path_, ec);
   }
-  OwnState(const OwnState&) = delete;
-  OwnState& operator=(const OwnState&) = delete;
+  StateFile(const StateFile&) = delete;
+  StateFile& operator=(const StateFile&) = delete;
   const std::optional<Failure>& error() const { return error_; }
   const std::filesystem::path& path() const { return path_; }
   Result<SafeTensors> open() const { return SafeTensors::open(path_); }
@@ -65,7 +65,7 @@ Try<ProbeStep> probe_step(Session& session, const std::string& set);
 
 // One step on input 0 from a state of the driver's own, after `done` others. `names`: of what the state afterwards is
 // read; empty: all.
-Try<TrainState> step_from(Session& session, const OwnState& base, const core::Optimiser& optimiser,
+Try<TrainState> step_from(Session& session, const StateFile& base, const core::Optimiser& optimiser,
                           std::int64_t done = 0, const std::vector<std::string>& names = {});
 
 // Whether `state` answered as many steps as were asked for, and the learning rate that is due then.
