@@ -197,7 +197,7 @@ Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {
   return std::nullopt;
 }
 
-SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t place, const CarryOut& carry_out) {
+SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t place, const RequestRunner& runner) {
   if (planned.unavailable)
     return {"unavailable", planned.unavailable->what, static_cast<int>(planned.unavailable->exit)};
   RunContext context{
@@ -211,7 +211,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   if (*before) context.resumed = std::move(**before);
   Result<int> code = 0;
   try {
-    code = carry_out(planned.entry.request, std::move(context));
+    code = runner(planned.entry.request, std::move(context));
   } catch (const std::bad_alloc&) {
     code = fail("this machine has no memory left");
   } catch (const std::exception& error) {  // one entry's trouble is not the next one's
@@ -227,7 +227,7 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   return {"failed", "a level failed, crashed, timed out, was unequal or unproven", 1};
 }
 
-Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const CarryOut& carry_out) {
+Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const RequestRunner& runner) {
   for (std::size_t i = 0; i < entries.size() && !interrupted(); ++i) {
     if (is_done(i)) continue;
     double left = 0;
@@ -236,7 +236,7 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink
     events.note(fmt::format("entry {} of {}{}: {}", i + 1, entries.size(),
                             left > 0 ? ", " + report::about(left) + " left" : "", report::text(entry(i), "command")));
     const auto start = std::chrono::steady_clock::now();
-    const auto done = run_entry(entries[i], i, carry_out);
+    const auto done = run_entry(entries[i], i, runner);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     auto& recorded = entry(i);
     recorded["state"] = done.state;
@@ -251,10 +251,10 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink
 }
 
 Result<void> SuiteRun::run(const std::vector<PlannedEntry>& entries, bool resumed, EventSink& events,
-                           const CarryOut& carry_out) {
+                           const RequestRunner& runner) {
   predict(entries);
   STRATA_TRY(begin(resumed));
-  const auto gone = go_on(entries, events, carry_out);
+  const auto gone = go_on(entries, events, runner);
   const auto ended = end();
   STRATA_TRY(gone);
   return ended;

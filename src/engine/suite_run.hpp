@@ -39,7 +39,7 @@ store::Run describe_suite(const suite::Suite& suite, const std::vector<SuiteEntr
                           const requests::SuiteRequest& request, const std::string& command, const std::string& format);
 
 // Carries out an entry's request and shows it: an exit code, or what kept it from its end.
-using CarryOut = std::function<Result<int>(const requests::Request&, RunContext)>;
+using RequestRunner = std::function<Result<int>(const requests::Request&, RunContext)>;
 
 class SuiteRun {
  public:
@@ -51,7 +51,7 @@ class SuiteRun {
 
   // Goes through the entries that are not done, to its end in the store. Error: the store's.
   Result<void> run(const std::vector<PlannedEntry>& entries, bool resumed, EventSink& events,
-                   const CarryOut& carry_out);
+                   const RequestRunner& runner);
 
   bool is_done(std::size_t entry) const;  // and is not repeated
   int exit_code() const;
@@ -64,9 +64,9 @@ class SuiteRun {
   };
   void predict(const std::vector<PlannedEntry>& entries);  // what is kept of the plan; before begin()
   Result<void> begin(bool resumed);
-  Result<void> go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const CarryOut& carry_out);
+  Result<void> go_on(const std::vector<PlannedEntry>& entries, EventSink& events, const RequestRunner& runner);
   Result<void> end();
-  Done run_entry(const PlannedEntry& planned, std::size_t place, const CarryOut& carry_out);
+  Done run_entry(const PlannedEntry& planned, std::size_t place, const RequestRunner& runner);
   // The run of an entry that an earlier go left, whatever became of it; nullopt: none.
   Result<std::optional<store::Run>> run_of(std::size_t place) const;
   Result<void> write();
