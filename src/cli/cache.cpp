@@ -35,7 +35,7 @@ Result<int> list_cache(const CacheArguments& a) {
   return 0;
 }
 
-Result<int> say_removed(const Result<engine::Removed>& result) {
+Result<int> say_removed(const Result<engine::RemovedEntries>& result) {
   const auto removed = STRATA_TRY(result);
   answer(fmt::format("removed {} folders of {}, {}; {} are left\n", removed.folders, removed.cache.string(),
                      in_words(removed.freed), in_words(removed.left)));

@@ -190,8 +190,8 @@ Result<fs::path> own_cache() {
 
 // Removes folders for which `is_next` holds, the one that was not used for longest first. `is_next` sees what the cache
 // holds by then.
-Result<Removed> remove_while(const std::function<bool(const CacheEntry&, const Content&)>& is_next) {
-  Removed removed{.cache = STRATA_TRY(own_cache()), .failure = {}};
+Result<RemovedEntries> remove_while(const std::function<bool(const CacheEntry&, const Content&)>& is_next) {
+  RemovedEntries removed{.cache = STRATA_TRY(own_cache()), .failure = {}};
   const measure::MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   if (mark.other())
     return fail(fmt::format("a strata run is measuring{}, and needs what lies in the cache",
@@ -233,13 +233,13 @@ Result<ListedCache> list_cache() {
   return listed;
 }
 
-Result<Removed> prune_cache(double days) {
+Result<RemovedEntries> prune_cache(double days) {
   const auto oldest = fs::file_time_type::clock::now() - std::chrono::duration_cast<fs::file_time_type::duration>(
                                                              std::chrono::duration<double>(days * 86400));
   return remove_while([&](const CacheEntry& entry, const Content&) { return !(days > 0 && entry.used > oldest); });
 }
 
-Result<Removed> limit_cache(std::uint64_t most) {
+Result<RemovedEntries> limit_cache(std::uint64_t most) {
   return remove_while([&](const CacheEntry&, const Content& content) { return content.bytes() > most; });
 }
 

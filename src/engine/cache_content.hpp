@@ -25,15 +25,15 @@ struct ListedCache {
 // Error: there is no cache's place, or it is not the user's own.
 Result<ListedCache> list_cache();
 
-struct Removed {
+struct RemovedEntries {
   std::filesystem::path cache;
   std::size_t folders = 0;
   std::uint64_t freed = 0, left = 0;  // bytes
   std::string failure;                // of the last that could not be removed; empty: none
 };
 // Those that were not used for so many days; 0: all. Errors: as of list_cache, or a run or another command needs them.
-Result<Removed> prune_cache(double days);
+Result<RemovedEntries> prune_cache(double days);
 // Those that were not used for longest, until the rest is no larger. Errors: likewise.
-Result<Removed> limit_cache(std::uint64_t most);
+Result<RemovedEntries> limit_cache(std::uint64_t most);
 
 }  // namespace strata::engine
