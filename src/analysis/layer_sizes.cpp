@@ -57,35 +57,38 @@ SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vec
   return sizes;
 }
 
-std::optional<Trouble> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step) {
+std::optional<SignalFault> signal_fault(const std::vector<LayerSize>& sizes, const core::Recipe& recipe,
+                                        std::int64_t step) {
   const double rate = core::learning_rate(recipe.optimiser, step);
   const auto* adam = recipe.optimiser.adam();  // whose first step is the rate, whatever the gradient, down to eps
   for (const auto& size : sizes) {
     if (!size.activation) continue;  // of a layer that is not called as one
     if (*size.activation < 0x1p-24)
-      return Trouble{size.layer,
-                     fmt::format("activations vanish at {} (root mean square {:.2g})", size.layer, *size.activation),
-                     false};
+      return SignalFault{
+          size.layer, fmt::format("activations vanish at {} (root mean square {:.2g})", size.layer, *size.activation),
+          false};
     if (*size.activation > 0x1p24)
-      return Trouble{size.layer,
-                     fmt::format("activations explode at {} (root mean square {:.2g})", size.layer, *size.activation),
-                     true};
+      return SignalFault{
+          size.layer, fmt::format("activations explode at {} (root mean square {:.2g})", size.layer, *size.activation),
+          true};
   }
   // Backwards: a gradient comes from the last layer.
   for (auto it = sizes.rbegin(); it != sizes.rend(); ++it) {
     if (!it->weight || *it->weight == 0) continue;
-    if (!it->gradient) return Trouble{it->layer, fmt::format("gradients explode at {} (not finite)", it->layer), true};
+    if (!it->gradient)
+      return SignalFault{it->layer, fmt::format("gradients explode at {} (not finite)", it->layer), true};
     const double moved = adam != nullptr ? *it->gradient / (*it->gradient + adam->eps) : *it->gradient;
     const double share = rate * moved / *it->weight;
     if (share < 0x1p-25)
-      return Trouble{it->layer,
-                     fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)",
-                                 it->layer, share),
-                     false};
+      return SignalFault{
+          it->layer,
+          fmt::format("gradients vanish at {} (a step is {:.2g} of its weights, which float32 rounds away)", it->layer,
+                      share),
+          false};
     if (share > 1)
-      return Trouble{it->layer,
-                     fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", it->layer, share),
-                     true};
+      return SignalFault{it->layer,
+                         fmt::format("gradients explode at {} (a step is {:.3g} times its weights)", it->layer, share),
+                         true};
   }
   return std::nullopt;
 }

@@ -22,7 +22,7 @@ std::vector<store::Series> to_series(const std::vector<LayerSize>& sizes, std::i
 using SizesByStep = std::map<int, std::map<std::int64_t, std::vector<LayerSize>>>;
 SizesByStep layer_sizes(const std::vector<store::Series>& series, const std::vector<std::string>& order);
 
-struct Trouble {
+struct SignalFault {
   std::string layer, words;
   bool explodes = false;  // else it vanishes
 };
@@ -31,6 +31,7 @@ struct Trouble {
 // An activation vanishes below 2^-24 of what enters a network (about 1) and explodes above 2^24. A step of SGD vanishes
 // where the learning rate times the gradient is below 2^-25 of the weights, so that float32 rounds it away, and
 // explodes where it is larger than the weights. What is not finite has exploded.
-std::optional<Trouble> trouble(const std::vector<LayerSize>& sizes, const core::Recipe& recipe, std::int64_t step);
+std::optional<SignalFault> signal_fault(const std::vector<LayerSize>& sizes, const core::Recipe& recipe,
+                                        std::int64_t step);
 
 }  // namespace strata::analysis

@@ -10,27 +10,27 @@ namespace {
 
 struct Seen {
   std::int64_t step = 0;  // from 1
-  Trouble trouble;
+  SignalFault fault;
 };
 
-// The first trouble of a repeat.
+// The first fault of a repeat.
 std::optional<Seen> first_seen(const SizesByStep& sizes, int repeat, const core::Recipe& recipe) {
   const auto steps = sizes.find(repeat);
   if (steps == sizes.end()) return std::nullopt;
   for (const auto& [step, layers] : steps->second)
-    if (auto event = trouble(layers, recipe, step - 1)) return Seen{step, std::move(*event)};
+    if (auto event = signal_fault(layers, recipe, step - 1)) return Seen{step, std::move(*event)};
   return std::nullopt;
 }
 
 void describe(SignalFate& out, const std::optional<Seen>& seen, const std::optional<Learning::Diverged>& diverged) {
-  if (diverged && !(seen && seen->trouble.explodes)) {
+  if (diverged && !(seen && seen->fault.explodes)) {
     out.words = fmt::format("the loss is not finite at step {} of epoch {}", diverged->step, diverged->epoch);
     out.fate = Fate::explodes;
   } else if (seen) {
-    out.layer = seen->trouble.layer;
-    out.words = seen->trouble.words;
+    out.layer = seen->fault.layer;
+    out.words = seen->fault.words;
     out.step = seen->step;
-    out.fate = seen->trouble.explodes ? Fate::explodes : Fate::vanishes;
+    out.fate = seen->fault.explodes ? Fate::explodes : Fate::vanishes;
   }
 }
 

@@ -52,7 +52,7 @@ void add_troubles(document::Section& section, const std::string& level, const Si
     std::string first;
     std::size_t count = 0;
     for (const auto& [step, layers] : steps)
-      if (const auto why = analysis::trouble(layers, recipe, step - 1); why && count++ == 0)
+      if (const auto why = analysis::signal_fault(layers, recipe, step - 1); why && count++ == 0)
         first = fmt::format("{}, repeat {}, step {}: {}", level, repeat + 1, step, why->words);
     if (count > 0)
       section.items.push_back(

@@ -307,7 +307,7 @@ void CaseTraining::look_at_layers(Seat& seat, const fs::path& order, std::int64_
   auto& layers = participant.row.info["layers"] = nlohmann::json::array();
   for (const auto& size : *sizes) layers.push_back(size.layer);
   (void)point_.sink.series(participant.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
-  if (const auto why = analysis::trouble(*sizes, *question().recipe, step))
+  if (const auto why = analysis::signal_fault(*sizes, *question().recipe, step))
     point_.progress.note(
         fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, participant.name(), why->words));
 }

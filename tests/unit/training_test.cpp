@@ -272,7 +272,7 @@ class TroubleTest : public ::testing::Test {
  protected:
   TroubleTest() { recipe_.optimiser.lr = 0.1; }
   std::string message(const LayerSize& changed) const {
-    const auto found = analysis::trouble({{"first", 1.0, 0.1, 0.1}, changed, {"last", 1.0, 0.1, 0.1}}, recipe_, 0);
+    const auto found = analysis::signal_fault({{"first", 1.0, 0.1, 0.1}, changed, {"last", 1.0, 0.1, 0.1}}, recipe_, 0);
     if (!found) return "";
     EXPECT_EQ(found->layer, changed.layer);
     EXPECT_EQ(found->explodes, found->words.find("explode") != std::string::npos);
@@ -298,8 +298,8 @@ TEST_F(TroubleTest, names_the_layer_whose_signal_vanishes_or_explodes) {
 TEST_F(TroubleTest, is_judged_by_the_rate_of_the_step_which_a_schedule_changes) {
   recipe_.optimiser.schedule = core::Schedule{core::Schedule::Kind::step, 10, 1e-6};
   const LayerSize small{"layer", 1.0, 1e-4, 0.1};
-  EXPECT_FALSE(analysis::trouble({small}, recipe_, 9));
-  EXPECT_TRUE(analysis::trouble({small}, recipe_, 10));
+  EXPECT_FALSE(analysis::signal_fault({small}, recipe_, 9));
+  EXPECT_TRUE(analysis::signal_fault({small}, recipe_, 10));
 }
 
 }  // namespace
