@@ -8,29 +8,30 @@
 namespace strata::analysis {
 namespace {
 
-struct Seen {
+struct FirstFault {
   std::int64_t step = 0;  // from 1
   SignalFault fault;
 };
 
 // The first fault of a repeat.
-std::optional<Seen> first_seen(const SizesByStep& sizes, int repeat, const core::Recipe& recipe) {
+std::optional<FirstFault> first_fault(const SizesByStep& sizes, int repeat, const core::Recipe& recipe) {
   const auto steps = sizes.find(repeat);
   if (steps == sizes.end()) return std::nullopt;
   for (const auto& [step, layers] : steps->second)
-    if (auto event = signal_fault(layers, recipe, step - 1)) return Seen{step, std::move(*event)};
+    if (auto event = signal_fault(layers, recipe, step - 1)) return FirstFault{step, std::move(*event)};
   return std::nullopt;
 }
 
-void describe(SignalFate& out, const std::optional<Seen>& seen, const std::optional<Learning::Diverged>& diverged) {
-  if (diverged && !(seen && seen->fault.explodes)) {
+void describe(SignalFate& out, const std::optional<FirstFault>& first,
+              const std::optional<Learning::Diverged>& diverged) {
+  if (diverged && !(first && first->fault.explodes)) {
     out.words = fmt::format("the loss is not finite at step {} of epoch {}", diverged->step, diverged->epoch);
     out.fate = Fate::explodes;
-  } else if (seen) {
-    out.layer = seen->fault.layer;
-    out.words = seen->fault.words;
-    out.step = seen->step;
-    out.fate = seen->fault.explodes ? Fate::explodes : Fate::vanishes;
+  } else if (first) {
+    out.layer = first->fault.layer;
+    out.words = first->fault.words;
+    out.step = first->step;
+    out.fate = first->fault.explodes ? Fate::explodes : Fate::vanishes;
   }
 }
 
@@ -70,7 +71,7 @@ std::optional<SignalFate> signal_fate(const Learning& learning, const SizesBySte
   }
   if (const auto last = learning.last("test_accuracy")) out.accuracy = last->mean;
   const int repeat = shown.value_or(repeats.front());
-  describe(out, first_seen(sizes, repeat, recipe), learning.diverged(repeat));
+  describe(out, first_fault(sizes, repeat, recipe), learning.diverged(repeat));
   if (!shown) out.fate = Fate::learns;
   return out;
 }
