@@ -126,7 +126,7 @@ std::vector<std::string> CaseRun::prepare_command(const level::Level& level) con
 }
 
 Result<void> CaseRun::add_row(Participant& participant) {
-  return interrupted_case.take_up(participant) ? sink.row(participant.row) : sink.new_row(participant.row);
+  return interrupted_case.restore_row(participant) ? sink.row(participant.row) : sink.new_row(participant.row);
 }
 
 std::optional<Failure> CaseRun::cannot_run(const level::Level& level) const {
@@ -199,7 +199,7 @@ Result<void> CaseRun::weigh_refusals() {
 
 void CaseRun::prove(Participant& participant) {
   if (const auto why = prepare_one(participant)) return participant.drop(*why);
-  if (extras.warm && !extras.strict && interrupted_case.take_proof(participant)) return certify(participant);
+  if (extras.warm && !extras.strict && interrupted_case.restore_proof(participant)) return certify(participant);
   if (extras.strict) {
     if (const auto why = prove_in_float32(participant)) return participant.drop(*why);
     if (!participant.active || interrupted()) return certify(participant);

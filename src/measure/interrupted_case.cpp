@@ -42,7 +42,7 @@ const store::Row* InterruptedCase::row_of(const store::Case* stored, const Parti
   return row == stored->rows.end() ? nullptr : &*row;
 }
 
-bool InterruptedCase::take_up(Participant& participant) const {
+bool InterruptedCase::restore_row(Participant& participant) const {
   const auto* row = row_of(before(), participant);
   if (!row) return false;
   participant.row.row_id = row->row_id;
@@ -52,7 +52,7 @@ bool InterruptedCase::take_up(Participant& participant) const {
   return true;
 }
 
-bool InterruptedCase::take_proof(Participant& participant) const {
+bool InterruptedCase::restore_proof(Participant& participant) const {
   const auto* row = row_of(stored_, participant);
   if (!row || row->state == State::unequal || row->state == State::mistrusted || !proof::can_be_continued(row->proof))
     return false;

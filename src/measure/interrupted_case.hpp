@@ -18,11 +18,11 @@ class InterruptedCase {
   Json trust() const { return before() ? before()->trust : Json(); }
   // Gives a participant the row that it had; false: it has none. A level that had dropped out of the restarts stays
   // out.
-  bool take_up(Participant& participant) const;
+  bool restore_row(Participant& participant) const;
   // Whether the run that goes on has proven that it does equal work, deterministic and to its end, even if it was cut
   // off before the first restart was whole: then the participant has what was found there, and its certificate goes on
   // from that one (proof::continued).
-  bool take_proof(Participant& participant) const;
+  bool restore_proof(Participant& participant) const;
   // Blocks and starts of the whole restarts, for active participants.
   void add_to(std::vector<Participant>& participants, InterleavePlan& plan) const;
 
