@@ -9,7 +9,7 @@
 namespace strata::run {
 namespace {
 
-bool any_plays(const std::vector<std::vector<Executor*>>& groups) {
+bool any_active(const std::vector<std::vector<Executor*>>& groups) {
   return std::any_of(groups.begin(), groups.end(), [](const auto& group) {
     return std::any_of(group.begin(), group.end(), [](const Executor* executor) { return executor->active(); });
   });
@@ -25,7 +25,7 @@ Result<InterleaverResult> Interleaver::run(std::vector<std::vector<Executor*>> g
   InterleaverResult result{order_.first, false};
   stats::Random random(order_.seed);
   if (restarts_) restarts_->begin();
-  for (int number = order_.first; number < order_.restarts && !interrupted() && any_plays(groups); ++number) {
+  for (int number = order_.first; number < order_.restarts && !interrupted() && any_active(groups); ++number) {
     result.restarts = number + 1;
     random.shuffle(groups);
     for (const auto& group : groups) STRATA_TRY(restart(group, number));
@@ -42,7 +42,7 @@ Result<void> Interleaver::restart(const std::vector<Executor*>& group, int numbe
   stats::Random random(order_.seed + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(number + 1));
   up_.clear();
   auto done = start(group, number, random);
-  if (done) done = play_rounds(number, random);
+  if (done) done = run_rounds(number, random);
   if (done) done = finish(number, random);
   for (Executor* executor : up_) executor->stop();
   up_.clear();
@@ -63,13 +63,13 @@ Result<void> Interleaver::start(const std::vector<Executor*>& group, int number,
     } else if (auto handled = sink_.dropped(*executor); !handled) {
       return handled;
     }
-    stop_those_who_left();
+    stop_inactive();
   }
   return {};
 }
 
 // Who failed, and who is active only together with it.
-void Interleaver::stop_those_who_left() {
+void Interleaver::stop_inactive() {
   std::erase_if(up_, [](Executor* executor) {
     if (executor->active()) return false;
     executor->stop();
@@ -92,11 +92,11 @@ Result<void> Interleaver::take_turn(Executor& executor, const Turn& turn) {
   if (restarts_) restarts_->add(finished);
   if (executor.active()) return {};
   auto handled = sink_.dropped(executor);
-  stop_those_who_left();
+  stop_inactive();
   return handled;
 }
 
-Result<void> Interleaver::play_rounds(int number, stats::Random& random) {
+Result<void> Interleaver::run_rounds(int number, stats::Random& random) {
   rounds_.begin();
   sink_.rounds_begin(number);
   stats::Schedule schedule(static_cast<int>(up_.size()), order_.seed ^ random.next());
@@ -131,7 +131,7 @@ Result<void> Interleaver::finish(int number, stats::Random& random) {
     else
       STRATA_TRY(sink_.dropped(*executor));
   }
-  stop_those_who_left();
+  stop_inactive();
   return {};
 }
 

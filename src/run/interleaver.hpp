@@ -34,10 +34,10 @@ class Interleaver {
  private:
   Result<void> restart(const std::vector<Executor*>& group, int number);
   Result<void> start(const std::vector<Executor*>& group, int number, stats::Random& random);
-  Result<void> play_rounds(int number, stats::Random& random);
+  Result<void> run_rounds(int number, stats::Random& random);
   Result<void> take_turn(Executor& executor, const Turn& turn);
   Result<void> finish(int number, stats::Random& random);
-  void stop_those_who_left();
+  void stop_inactive();
 
   Order order_;
   StoppingCriterion& rounds_;
