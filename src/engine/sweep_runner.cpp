@@ -76,7 +76,7 @@ Result<measure::Outcome> SweepRunner::run() {
   if (const auto error = peaks_.worst_error())
     events_.note(fmt::format("memory: foreseen from the other points, the measured ones are off by at most {:.0f}%",
                              100 * *error));
-  say_how_far_off();
+  note_forecast_errors();
   measure::Outcome all;
   for (const auto& point : points_) {
     measured = measured || point->open || point->before > 0;

@@ -69,7 +69,7 @@ class SweepRunner {
   // Where nothing tells how much work the network is: captures the smallest corner, for the plan.
   void capture_smallest();
   void say_plan();
-  void say_how_far_off();
+  void note_forecast_errors();
   std::optional<double> needed_bytes(const Point& point) const;
   // `took_s`: all of it, its measured time and its capture included.
   void note_visit(Point& point, bool first, double predicted_s, double took_s);

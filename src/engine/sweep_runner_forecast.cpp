@@ -57,7 +57,7 @@ void SweepRunner::note_visit(Point& point, bool first, double predicted_s, doubl
 }
 
 // Of points that had all their visits from this process.
-void SweepRunner::say_how_far_off() {
+void SweepRunner::note_forecast_errors() {
   stored_.set("visited", {{"model", forecast_.model()}, {"visits", stored_visits_}});
   std::vector<Prediction> planned, on_the_way, memory;
   for (const auto& point : points_) {
