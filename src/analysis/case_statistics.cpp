@@ -93,7 +93,7 @@ void CaseStatistics::settle_times() {
       for (const auto ns : block.wall_ns) samples_ms.push_back(static_cast<double>(ns) * 1e-6);
     }
     times_.push_back(
-        stats::settle(i < joint.size() ? joint[i] : stats::nan, samples_ms, blocks > 0 ? disturbed / blocks : 0));
+        stats::shown_time(i < joint.size() ? joint[i] : stats::nan, samples_ms, blocks > 0 ? disturbed / blocks : 0));
   }
 }
 

@@ -77,7 +77,7 @@ class CaseStatistics {
   std::optional<std::size_t> reference_, tuned_reference_;
   std::vector<std::size_t> tuned_;  // of each level its best row, if the run was tuned
   stats::Blocks blocks_;
-  std::vector<stats::Settled> times_;  // of each measured row
+  std::vector<stats::ShownTime> times_;  // of each measured row
 };
 
 }  // namespace strata::analysis

@@ -46,7 +46,7 @@ RowNumbers row_numbers(const CaseStatistics& statistics, std::size_t i, double b
   const double estimate = statistics.estimate_ms(i),
                ratio_of_medians = stats::median(out.latency_ms) / stats::median(out.wall_ms);
   out.time = {estimate, statistics.estimate_is_median(i)};
-  out.latency = stats::settle(estimate * ratio_of_medians, out.latency_ms, 0);
+  out.latency = stats::shown_time(estimate * ratio_of_medians, out.latency_ms, 0);
   out.throughput_per_s = batch * 1000.0 / estimate;
   if (has_cpu && !out.wall_ms.empty()) out.cpu_ms = cpu_ns / static_cast<double>(out.wall_ms.size()) * 1e-6;
   if (blocks > 0) out.disturbed_share = disturbed / blocks;

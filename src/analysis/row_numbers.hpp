@@ -11,7 +11,7 @@ namespace strata::analysis {
 
 struct RowNumbers {
   std::vector<double> wall_ms, latency_ms;  // every iteration
-  stats::Settled time, latency;             // of one
+  stats::ShownTime time, latency;           // of one
   stats::Interval time_ms;                  // the same with the 99% interval of its restarts
   double throughput_per_s = stats::nan;     // inputs
   std::optional<double> cpu_ms;             // of one iteration

@@ -39,7 +39,7 @@ using analysis::interval;
 namespace {
 
 // What JSON cannot hold (infinite, not a number) is unknown: null.
-Json summary(const std::vector<double>& ms, const stats::Settled& estimate) {
+Json summary(const std::vector<double>& ms, const stats::ShownTime& estimate) {
   const auto s = stats::summarise(ms);
   return {{"estimate", finite(estimate.milliseconds)},
           {"is_median", estimate.is_median},

@@ -113,13 +113,13 @@ struct JointEstimates {
 JointEstimates joint_estimates(const Blocks& blocks);
 
 // A level's time as it is shown.
-struct Settled {
+struct ShownTime {
   double milliseconds = nan;
   bool is_median = false;  // of all samples, since the model has next to nothing of this level to go by
 };
 // The joint estimate; the median of the level's samples where most of its blocks were disturbed (`disturbed_share`), or
 // where the estimate lies outside of their range, as the model's extrapolations may.
-Settled settle(double joint_ms, std::span<const double> samples_ms, double disturbed_share);
+ShownTime shown_time(double joint_ms, std::span<const double> samples_ms, double disturbed_share);
 
 // Ledger edge in ms, to minus from (below 0: `to` is faster): value from the joint estimates, width from the paired
 // comparison whose reference is `from` and level is `to`.

@@ -124,7 +124,7 @@ JointEstimates joint_estimates(const Blocks& blocks) {
   return out;
 }
 
-Settled settle(double joint_ms, std::span<const double> samples_ms, double disturbed_share) {
+ShownTime shown_time(double joint_ms, std::span<const double> samples_ms, double disturbed_share) {
   if (samples_ms.empty()) return {joint_ms, false};
   const auto [least, most] = std::minmax_element(samples_ms.begin(), samples_ms.end());
   constexpr double rounding = 1e-9;  // a logarithm and back

@@ -132,29 +132,29 @@ TEST(break_even, is_nothing_for_a_level_that_starts_no_slower_whatever_its_verdi
 
 // A run on a busy machine printed 389 us for a level whose fastest of 564 iterations took 397, and 1.65 ms for one
 // whose median was 0.199: the model of all blocks had next to no undisturbed block of theirs.
-TEST(settle, an_estimate_outside_of_its_own_samples_becomes_their_median) {
+TEST(shown_time, an_estimate_outside_of_its_own_samples_becomes_their_median) {
   const std::vector<double> samples{397, 410, 423, 450, 900};
   for (double outside : {389.0, 901.0, nan, 1e9}) {
-    const Settled s = settle(outside, samples, 0.1);
+    const ShownTime s = shown_time(outside, samples, 0.1);
     EXPECT_TRUE(s.is_median) << outside;
     EXPECT_EQ(s.milliseconds, 423) << outside;
   }
-  EXPECT_FALSE(settle(405, samples, 0.1).is_median);
-  EXPECT_EQ(settle(405, samples, 0.1).milliseconds, 405);
+  EXPECT_FALSE(shown_time(405, samples, 0.1).is_median);
+  EXPECT_EQ(shown_time(405, samples, 0.1).milliseconds, 405);
 }
 
-TEST(settle, most_blocks_disturbed_leave_the_median_of_all_samples) {
+TEST(shown_time, most_blocks_disturbed_leave_the_median_of_all_samples) {
   const std::vector<double> samples{0.19, 0.199, 0.21, 9.0};
-  EXPECT_TRUE(settle(1.65, samples, 0.9).is_median);
-  EXPECT_NEAR(settle(1.65, samples, 0.9).milliseconds, 0.2045, 1e-12);
-  EXPECT_FALSE(settle(1.65, samples, 0.5).is_median);
+  EXPECT_TRUE(shown_time(1.65, samples, 0.9).is_median);
+  EXPECT_NEAR(shown_time(1.65, samples, 0.9).milliseconds, 0.2045, 1e-12);
+  EXPECT_FALSE(shown_time(1.65, samples, 0.5).is_median);
 }
 
-TEST(settle, equal_samples_are_not_left_by_rounding_and_none_leave_the_estimate) {
+TEST(shown_time, equal_samples_are_not_left_by_rounding_and_none_leave_the_estimate) {
   const std::vector<double> samples(10, 0.1);
-  EXPECT_FALSE(settle(0.1 * (1 + 1e-13), samples, 0).is_median);
-  EXPECT_EQ(settle(0.1 * (1 + 1e-13), samples, 0).milliseconds, 0.1);
-  EXPECT_TRUE(std::isnan(settle(nan, {}, 0).milliseconds));
+  EXPECT_FALSE(shown_time(0.1 * (1 + 1e-13), samples, 0).is_median);
+  EXPECT_EQ(shown_time(0.1 * (1 + 1e-13), samples, 0).milliseconds, 0.1);
+  EXPECT_TRUE(std::isnan(shown_time(nan, {}, 0).milliseconds));
 }
 
 TEST(break_even, is_at_once_when_the_start_is_no_slower_and_open_when_the_gain_may_be_none) {
