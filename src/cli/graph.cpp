@@ -16,7 +16,7 @@
 #include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "plan/bundle.hpp"
-#include "plan/lacking.hpp"
+#include "plan/missing_support.hpp"
 #include "plan/options.hpp"
 #include "report/format.hpp"
 #include "report/program.hpp"
@@ -94,9 +94,9 @@ Result<graph::TrainingGraph> wanted_graph(const GraphArguments& a, const std::fi
 }
 
 // What the levels on a processor lack of the network; a training step of strata's own is made of what they have.
-std::vector<plan::Lacking> lacking_of(const GraphArguments& a, const graph::Graph& graph) {
+std::vector<plan::MissingSupport> missing_support_of(const GraphArguments& a, const graph::Graph& graph) {
   if (a.backward) return {};
-  return plan::lacking(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
+  return plan::missing_support(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
 }
 
 Result<int> show_graph(const GraphArguments& a) {
@@ -118,7 +118,7 @@ Result<int> show_graph(const GraphArguments& a) {
     const auto program = STRATA_TRY(a.backward ? compiler::compile(shown, passes) : compiler::compile(graph, passes));
     return show_program(a, program, title);
   }
-  const auto lacks = lacking_of(a, graph);
+  const auto lacks = missing_support_of(a, graph);
   if (a.format == "json") {
     auto all = report::graph_json(graph, checked, title);
     all["lacks"] = nlohmann::ordered_json::object();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/lacking.hpp"
+#include "plan/missing_support.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,9 +31,9 @@ bool is_generated(const level::Level& level, const std::string& device) {
 
 }  // namespace
 
-std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level::Level>& levels,
-                             const std::string& device) {
-  std::vector<Lacking> all;
+std::vector<MissingSupport> missing_support(const graph::Graph& graph, const std::vector<level::Level>& levels,
+                                            const std::string& device) {
+  std::vector<MissingSupport> all;
   const bool training = graph.mode == graph::Mode::train;
   for (const auto& level : levels) {
     if (level.operations.empty() || has_name(level.operations, level::kAllOfAten) || !has_name(level.devices, device) ||
@@ -45,7 +45,7 @@ std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level:
     const auto ports =
         is_generated(level, device) && !training ? generate::refused_ports(graph) : std::vector<std::string>{};
     if (nodes.empty() && ports.empty()) continue;
-    Lacking entry{level.id, {}, graph::operations_with_places(nodes)};
+    MissingSupport entry{level.id, {}, graph::operations_with_places(nodes)};
     std::set<std::string> operations;
     for (const auto* node : nodes) operations.insert(node->operation());
     entry.operations.assign(operations.begin(), operations.end());

@@ -10,7 +10,7 @@
 
 namespace strata::plan {
 
-struct Lacking {
+struct MissingSupport {
   std::string level;
   std::vector<std::string> operations;  // ATen's names, sorted
   std::string words;                    // "gru (gru, rnn.py:11), lstm (lstm, rnn.py:10); 'ids' is int64 [1, 128]"
@@ -19,7 +19,7 @@ struct Lacking {
 // One for each level whose `operations` are listed, that has the graph's mode and the device, and that lacks something:
 // operations, in mode train also those without a backward rule, and inputs or outputs that a generated program cannot
 // have. `graph`: the network as captured, not a training step.
-std::vector<Lacking> lacking(const graph::Graph& graph, const std::vector<level::Level>& levels,
-                             const std::string& device);
+std::vector<MissingSupport> missing_support(const graph::Graph& graph, const std::vector<level::Level>& levels,
+                                            const std::string& device);
 
 }  // namespace strata::plan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What levels are said to lack of a captured network.
-#include "plan/lacking.hpp"
+#include "plan/missing_support.hpp"
 
 #include <gmock/gmock.h>
 
@@ -29,32 +29,32 @@ graph::Graph recurrent() {
   return *graph::parse(builder.document().dump(), "the test's graph");
 }
 
-TEST(lacking, names_each_operation_with_its_first_place_and_how_many_more) {
+TEST(missing_support, names_each_operation_with_its_first_place_and_how_many_more) {
   const auto graph = recurrent();
-  const auto found = lacking(graph, {level_with("static", {"relu"})}, "cpu");
+  const auto found = missing_support(graph, {level_with("static", {"relu"})}, "cpu");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].level, "static");
   EXPECT_THAT(found[0].operations, ElementsAre("gru", "lstm"));
   EXPECT_EQ(found[0].words, "gru (layer0, net.py:1), lstm (layer0, net.py:1 and 1 more)");
 }
 
-TEST(lacking, says_nothing_of_levels_that_have_all_call_all_of_aten_or_run_elsewhere) {
+TEST(missing_support, says_nothing_of_levels_that_have_all_call_all_of_aten_or_run_elsewhere) {
   const auto graph = recurrent();
   auto elsewhere = level_with("cudnn", {"relu"});
   elsewhere.devices = {"cuda"};
-  EXPECT_TRUE(lacking(graph,
-                      {level_with("whole", {"gru", "lstm", "relu"}), level_with("aten", {"*"}),
-                       level_with("module", {}), elsewhere},
-                      "cpu")
+  EXPECT_TRUE(missing_support(graph,
+                              {level_with("whole", {"gru", "lstm", "relu"}), level_with("aten", {"*"}),
+                               level_with("module", {}), elsewhere},
+                              "cpu")
                   .empty());
 }
 
-TEST(lacking, names_inputs_that_a_generated_program_cannot_have) {
+TEST(missing_support, names_inputs_that_a_generated_program_cannot_have) {
   auto graph = recurrent();
   graph.values[static_cast<std::size_t>(graph.inputs[0].value)].type = graph::Type::int64;
   auto generated = level_with("static", {"gru", "lstm", "relu"});
   generated.generate = {{"cpu", "onednn"}};
-  const auto found = lacking(graph, {level_with("onednn", {"gru", "lstm", "relu"}), generated}, "cpu");
+  const auto found = missing_support(graph, {level_with("onednn", {"gru", "lstm", "relu"}), generated}, "cpu");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].words, "'x' is int64 [2, 4], and only float32 goes in and out");
 }
