@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 std::string state_of(const level::Level& level, const Installation& place) {
   const auto missing = plan::missing_files(level, place);
   if (!missing) return "ready";
-  if (missing->lack == plan::Lack::left_out) return "left out: strata doctor says why";
-  if (missing->lack == plan::Lack::program) return "built on first use";
+  if (missing->reason == plan::UnavailableReason::left_out) return "left out: strata doctor says why";
+  if (missing->reason == plan::UnavailableReason::program) return "built on first use";
   return fmt::format("environment not installed: ./strata level install {}", level.id);
 }
 

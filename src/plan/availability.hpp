@@ -19,10 +19,10 @@ struct Interpreter {
   bool own = false;  // strata's own, which set-up makes on first use
 };
 
-enum class Lack { interpreter, torch, module, environment, left_out, program };
+enum class UnavailableReason { interpreter, torch, module, environment, left_out, program };
 
 struct Unavailable {
-  Lack lack;
+  UnavailableReason reason;
   std::string what, hint;
 };
 

@@ -129,7 +129,7 @@ TEST_F(OwnEnvironmentTest, whether_a_level_can_be_started_hangs_on_its_environme
   const auto level = own();
   const auto lacks = plan::why_unavailable(level, broken, broken, place);
   ASSERT_TRUE(lacks);
-  EXPECT_EQ(lacks->lack, plan::Lack::environment);
+  EXPECT_EQ(lacks->reason, plan::UnavailableReason::environment);
   put(fs::relative(own_environment(level, places_) / "bin/python", root_), "");
   EXPECT_FALSE(plan::why_unavailable(level, broken, broken, place));
   const auto other = plan::why_unavailable(*read_level("{tools_python}", ""), broken, broken, place);
