@@ -12,7 +12,7 @@
 namespace strata::cli {
 namespace {
 
-Result<int> send_to_slurm(const requests::Request& request, const RunArguments& a, const engine::Whole& whole) {
+Result<int> send_to_slurm(const requests::Request& request, const RunArguments& a, const engine::ShardedWork& whole) {
   const auto sent = STRATA_TRY(engine::send_shards(request, a.cluster, whole, a.dry_run));
   const auto& folder = sent.folder;
   const auto status = "./strata status " + escape::shell_word(folder.path.string());
@@ -35,7 +35,7 @@ Result<int> send_to_slurm(const requests::Request& request, const RunArguments& 
 Result<std::optional<int>> split_run(const requests::Request& request, RunArguments& a,
                                      std::optional<engine::OwnShard>& own) {
   if (!a.cluster.splits()) return std::nullopt;
-  const auto whole = STRATA_TRY(engine::whole_of(request));
+  const auto whole = STRATA_TRY(engine::sharded_work(request));
   if (!a.cluster.on.empty()) return send_to_slurm(request, a, whole);
   ProgressLine line;
   own = STRATA_TRY(

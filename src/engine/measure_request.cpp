@@ -36,7 +36,7 @@ Result<MeasuredRun> measure_request(const requests::Request& request, RunContext
                                     const ShardChoice& chosen, EventSink& events) {
   std::optional<OwnShard> own;
   if (!chosen.shard.empty()) {
-    const auto whole = STRATA_TRY(whole_of(request));
+    const auto whole = STRATA_TRY(sharded_work(request));
     own = STRATA_TRY(
         own_shard(chosen, requests::common_of(request), whole, store::Store::path_of(store), context, events));
     if (!own->done.empty()) return MeasuredRun{.run_id = own->done, .has_case = true, .failed = {}};

@@ -47,7 +47,7 @@ std::optional<std::int64_t>& order_seed_of(requests::Request& request) {
   return requests::common_of(request).options.order_seed;
 }
 
-Result<fs::path> make_folder(requests::Request& request, const ClusterTarget& target, const Whole& whole,
+Result<fs::path> make_folder(requests::Request& request, const ClusterTarget& target, const ShardedWork& whole,
                              bool dry_run) {
   std::error_code ec;
   fs::path path = target.folder;
@@ -89,7 +89,7 @@ std::string command_that_sends(requests::Request request, const ClusterTarget& t
 }
 
 // A folder in which nothing was sent yet. The seed becomes one of all shards.
-Result<SharedFolder> begin_folder(requests::Request& request, const ClusterTarget& target, const Whole& whole,
+Result<SharedFolder> begin_folder(requests::Request& request, const ClusterTarget& target, const ShardedWork& whole,
                                   const fs::path& path) {
   int nodes = target.nodes;
   if (nodes == 0) {
@@ -109,7 +109,7 @@ Result<SharedFolder> begin_folder(requests::Request& request, const ClusterTarge
 }
 
 // One in which something was sent: it must be this.
-Result<SharedFolder> known_folder(requests::Request& request, const ClusterTarget& target, const Whole& whole,
+Result<SharedFolder> known_folder(requests::Request& request, const ClusterTarget& target, const ShardedWork& whole,
                                   const fs::path& path) {
   auto folder = cluster::read_shared_folder(path);
   if (!folder) return folder;
@@ -231,7 +231,7 @@ Result<void> check_levels(requests::Request& request) {
 
 }  // namespace
 
-Result<SentShards> send_shards(requests::Request request, const ClusterTarget& target, const Whole& whole,
+Result<SentShards> send_shards(requests::Request request, const ClusterTarget& target, const ShardedWork& whole,
                                bool dry_run) {
   if (whole.parts < 1) return fail(fmt::format("there are no {} to split", whole.parts_name()), "", Exit::usage);
   STRATA_TRY(check_levels(request));

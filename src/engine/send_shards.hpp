@@ -26,7 +26,7 @@ struct SentShards {
 
 // Sends every shard, or into a folder that has some of them those that are neither done nor under way. `dry_run`: says
 // which they are. Errors: no Slurm here, it refuses, the folder is another run's or cannot be written.
-Result<SentShards> send_shards(requests::Request request, const ClusterTarget& target, const Whole& whole,
+Result<SentShards> send_shards(requests::Request request, const ClusterTarget& target, const ShardedWork& whole,
                                bool dry_run);
 
 }  // namespace strata::engine

@@ -98,16 +98,16 @@ Result<void> go_on(const fs::path& path, RunContext& context, OwnShard& own, Eve
   return {};
 }
 
-Result<Whole> whole_sweep(const requests::SweepRequest& request) {
+Result<ShardedWork> sharded_sweep(const requests::SweepRequest& request) {
   if (!request.find_batch.empty())
     return fail("--find-batch and shards exclude each other: where it searches next depends on all results",
                 "leave one of them out", Exit::usage);
   const auto specs = STRATA_TRY(plan::specs_of(request.options));
   auto question = STRATA_TRY(question_of(request));
-  return Whole{"sweep", specs.size(), std::move(question)};
+  return ShardedWork{"sweep", specs.size(), std::move(question)};
 }
 
-Result<Whole> whole_training(const requests::TrainRequest& request) {
+Result<ShardedWork> sharded_training(const requests::TrainRequest& request) {
   if (request.sweep_init || request.init.find(';') != std::string::npos)
     return fail("several initialisations are not split over shards",
                 "a call for each: --init " + request.init.substr(0, request.init.find(';')), Exit::usage);
@@ -117,12 +117,12 @@ Result<Whole> whole_training(const requests::TrainRequest& request) {
     repeats = plan::scaled(scale, request.epochs, request.repeats).repeats;
   }
   auto question = STRATA_TRY(question_of(request));
-  return Whole{"train", static_cast<std::size_t>(repeats), std::move(question)};
+  return ShardedWork{"train", static_cast<std::size_t>(repeats), std::move(question)};
 }
 
 }  // namespace
 
-std::string Whole::id(std::optional<std::int64_t> order_seed, int shards) const {
+std::string ShardedWork::id(std::optional<std::int64_t> order_seed, int shards) const {
   auto all = question;
   all["order_seed"] = order_seed ? Json(*order_seed) : Json();
   if (verb == "train") all["shards"] = shards;
@@ -136,14 +136,14 @@ std::vector<int> OwnShard::numbers() const {
   return own;
 }
 
-Result<Whole> whole_of(const requests::Request& request) {
-  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) return whole_sweep(*sweep);
-  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) return whole_training(*train);
+Result<ShardedWork> sharded_work(const requests::Request& request) {
+  if (const auto* sweep = std::get_if<requests::SweepRequest>(&request)) return sharded_sweep(*sweep);
+  if (const auto* train = std::get_if<requests::TrainRequest>(&request)) return sharded_training(*train);
   return fail(fmt::format("{} is not split into shards", requests::verb_of(request)),
               "sweep and train are: their points and repeats", Exit::usage);
 }
 
-Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const Whole& whole,
+Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const ShardedWork& whole,
                            const fs::path& store, RunContext& context, EventSink& events) {
   const auto shard = STRATA_TRY(cluster::read_shard(chosen.shard));
   if (static_cast<std::size_t>(shard.count) > whole.parts)

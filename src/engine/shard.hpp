@@ -22,7 +22,7 @@ struct ShardChoice {
 };
 
 // What is split, before anything of it is prepared.
-struct Whole {
+struct ShardedWork {
   std::string verb;
   std::size_t parts = 0;    // points of a sweep, repeats of a training
   nlohmann::json question;  // what makes it this whole and no other, on any machine
@@ -34,7 +34,7 @@ struct Whole {
 };
 
 // Errors: those of a plan; what is neither a sweep nor a training, or cannot be split.
-Result<Whole> whole_of(const requests::Request& request);
+Result<ShardedWork> sharded_work(const requests::Request& request);
 
 struct OwnShard {
   cluster::Shard shard;
@@ -50,7 +50,7 @@ struct OwnShard {
 // What --shard says. With `go_on` the newest run of this shard in `store` that can go on becomes the one that is
 // resumed. Errors: another form, fewer parts than shards, a run that another process measures, a training without a
 // seed.
-Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const Whole& whole,
+Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& request, const ShardedWork& whole,
                            const std::filesystem::path& store, RunContext& context, EventSink& events);
 
 }  // namespace strata::engine

@@ -58,7 +58,7 @@ TEST(Shards, of_one_whole_know_each_other_wherever_its_files_lie) {
   EXPECT_EQ(whole, id_of_whole({{"batch", {1, 2}}, {"model", "/scratch/net.py:build"}}));
   EXPECT_NE(whole, id_of_whole({{"model", "/home/a/other.py:build"}, {"batch", {1, 2}}}));
   EXPECT_NE(whole, id_of_whole({{"model", "/home/a/net.py:build"}, {"batch", {1, 2, 4}}}));
-  const engine::Whole sweep{"sweep", 4, {{"a", 1}}}, training{"train", 4, {{"a", 1}}};
+  const engine::ShardedWork sweep{"sweep", 4, {{"a", 1}}}, training{"train", 4, {{"a", 1}}};
   EXPECT_EQ(sweep.id(7, 2), sweep.id(7, 4)) << "points fit together however they were split";
   EXPECT_NE(training.id(7, 2), training.id(7, 4)) << "repeats would be there twice";
   EXPECT_NE(sweep.id(7, 2), sweep.id(8, 2));
@@ -137,7 +137,7 @@ TEST(TaskEnds, are_known_without_an_accounting_by_what_slurm_wrote_into_the_log)
   EXPECT_THAT(lost.why, HasSubstr("its node may have gone"));
 }
 
-TEST(Whole, is_one_wherever_its_files_lie_and_however_their_paths_are_spelled) {
+TEST(ShardedWork, is_one_wherever_its_files_lie_and_however_their_paths_are_spelled) {
   const auto before = std::filesystem::current_path();
   std::filesystem::create_directories(::testing::TempDir() + "/whole_a");
   std::filesystem::create_directories(::testing::TempDir() + "/whole_b");
@@ -147,7 +147,7 @@ TEST(Whole, is_one_wherever_its_files_lie_and_however_their_paths_are_spelled) {
     requests::SweepRequest request;
     request.options.batches = {1, 2};
     change(request);
-    const auto whole = engine::whole_of(request);
+    const auto whole = engine::sharded_work(request);
     std::filesystem::current_path(before);
     return whole ? whole->id(1, 2) : whole.error().what;
   };
