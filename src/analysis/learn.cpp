@@ -70,7 +70,7 @@ class EarlierRuns {
 
   const store::Run& now_;
   const std::set<std::string>& levels_;
-  std::map<std::pair<std::string, std::string>, std::vector<stats::Learned>> shown_;
+  std::map<std::pair<std::string, std::string>, std::vector<stats::LearnedSpread>> shown_;
 };
 
 }  // namespace
@@ -89,7 +89,7 @@ Result<store::Json> learn(const store::Store& store, const std::string& run_id, 
   return earlier.to_json();
 }
 
-stats::Learned learned_of(const store::Json& trust, const std::string& level, const std::string& other) {
+stats::LearnedSpread learned_of(const store::Json& trust, const std::string& level, const std::string& other) {
   const auto [first, second] = std::minmax(level, other);
   for (const auto& pair : lookup::list(trust, "learned")) {
     const auto& names = lookup::list(pair, "levels");

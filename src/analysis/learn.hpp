@@ -18,6 +18,6 @@ Result<store::Json> learn(const store::Store& store, const std::string& run_id, 
                           const std::set<std::string>& levels);
 
 // What a case's stored `trust` says of two rows, by name, in either order.
-stats::Learned learned_of(const store::Json& trust, const std::string& name, const std::string& other);
+stats::LearnedSpread learned_of(const store::Json& trust, const std::string& name, const std::string& other);
 
 }  // namespace strata::analysis

@@ -50,7 +50,7 @@ std::vector<Compared> compare_with_reference(const std::vector<Participant>& par
     if (level == *reference) continue;
     const auto learned = plan.trust && plan.together
                              ? analysis::learned_of(*plan.trust, rows[*reference]->name(), rows[level]->name())
-                             : stats::Learned{};
+                             : stats::LearnedSpread{};
     all.push_back(
         {who[level], stats::compare(stats::log_differences(blocks, *reference, level), plan.process_sigma, learned)});
   }

@@ -86,7 +86,7 @@ std::vector<std::vector<double>> log_differences(const Blocks& blocks, std::size
 namespace {
 
 // Variance of an earlier restart's log ratio, had it had as much noise within as one of now; NaN: that is unknown.
-double as_noisy(const Learned& learned, double within) {
+double as_noisy(const LearnedSpread& learned, double within) {
   return learned.variance + (within > learned.within ? within - learned.within : 0);
 }
 
@@ -99,7 +99,7 @@ void set_interval(Comparison& comparison, double value, const Evidence& evidence
 
 }  // namespace
 
-Comparison compare(std::span<const std::vector<double>> restarts, double process_sigma, const Learned& learned) {
+Comparison compare(std::span<const std::vector<double>> restarts, double process_sigma, const LearnedSpread& learned) {
   Comparison out;
   for (const std::vector<double>& sample : restarts) {
     if (sample.empty()) continue;
@@ -153,7 +153,7 @@ Comparison no_narrower_than(Comparison comparison, const HalfWidth& other) {
   return comparison;
 }
 
-Learned learned_from(const Comparison& comparison) {
+LearnedSpread learned_from(const Comparison& comparison) {
   if (comparison.restarts() < 2 || !std::isfinite(comparison.scatter)) return {};
   const double within = comparison.within_se * comparison.within_se;
   return {.variance = comparison.scatter * comparison.scatter,
@@ -201,7 +201,7 @@ namespace {
 
 // Half width (of the logarithm) that so many restarts will have, each with this variance within and scatter.
 double planned_half_width(int restarts, double within, double scatter, double process_sigma,
-                          const Learned& learned = {}) {
+                          const LearnedSpread& learned = {}) {
   const auto count = static_cast<double>(restarts);
   return half_width({.restarts = restarts,
                      .processes = 2 / count,
@@ -215,7 +215,7 @@ double planned_half_width(int restarts, double within, double scatter, double pr
 
 // Fewest restarts, `from` of them at least, with at most this half width (of the logarithm); it falls from three on.
 std::optional<int> fewest_restarts(double half_width, double within, double scatter, double process_sigma,
-                                   const Learned& learned = {}, int from = 1) {
+                                   const LearnedSpread& learned = {}, int from = 1) {
   const auto enough_are = [&](int restarts) {
     return planned_half_width(restarts, within, scatter, process_sigma, learned) <= half_width * (1 + 1e-9);
   };

@@ -42,7 +42,7 @@ struct Comparison {
   HalfWidth half_width;             // of log_ratio, and what it rests on
   double within_se = nan;           // root mean square of the restarts' own standard errors
   double process_sigma = 0;         // that was assumed
-  Learned learned;                  // of earlier runs
+  LearnedSpread learned;            // of earlier runs
   double scatter = nan;             // standard deviation of the restarts' estimates; NaN for one restart
   std::vector<double> per_restart;  // estimates of the restarts that had data
   std::size_t differences = 0;      // that went in, all restarts together
@@ -55,10 +55,10 @@ struct Comparison {
 // the restarts' estimates and what was learned. A restart of fewer than 5 differences borrows the others' spread. No
 // data: all NaN; no spread: infinite ends.
 Comparison compare(std::span<const std::vector<double>> log_differences_per_restart, double process_sigma,
-                   const Learned& learned = {});
+                   const LearnedSpread& learned = {});
 
 // What a comparison of one run teaches those after it; nothing if it has no scatter.
-Learned learned_from(const Comparison& comparison);
+LearnedSpread learned_from(const Comparison& comparison);
 // The standard deviation (relative) of a pair's ratio between restarts that processes are expected to make: learned, or
 // assumed of each of the two.
 double expected_between(const Comparison& comparison);

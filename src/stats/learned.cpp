@@ -5,8 +5,8 @@
 
 namespace strata::stats {
 
-Learned pool(std::span<const Learned> runs) {
-  Learned all;
+LearnedSpread pool(std::span<const LearnedSpread> runs) {
+  LearnedSpread all;
   for (const auto& earlier : runs) {
     if (!earlier.known()) continue;
     all.variance += earlier.df * earlier.variance;

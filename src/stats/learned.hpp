@@ -11,7 +11,7 @@ namespace strata::stats {
 // quite the same in every run.
 inline constexpr double most_learned_df = 20;
 
-struct Learned {
+struct LearnedSpread {
   double variance = 0;         // of the log ratio of one restart
   double within = 0;           // the part of it that is noise within a restart
   double df = 0;               // degrees of freedom of `variance`; 0: nothing is known
@@ -23,6 +23,6 @@ struct Learned {
 // Of several runs, each by its degrees of freedom. These add up, to most_learned_df at most, and are divided by the
 // dispersion of the runs' variances (their chi-square over its degrees of freedom, as of counts; McCullagh and Nelder
 // 1989) where it is above 1: a spread that differs from run to run says less of the next one.
-Learned pool(std::span<const Learned> runs);
+LearnedSpread pool(std::span<const LearnedSpread> runs);
 
 }  // namespace strata::stats

@@ -20,27 +20,28 @@ Restarts at(const std::vector<double>& values) {
   return out;
 }
 
-const Learned kCalm{.variance = 1e-4, .within = 0, .df = 15, .restarts = 18, .runs = 3};  // 1% from restart to restart
+const LearnedSpread kCalm{
+    .variance = 1e-4, .within = 0, .df = 15, .restarts = 18, .runs = 3};  // 1% from restart to restart
 
-TEST(Learned, is_pooled_by_degrees_of_freedom_which_are_bounded) {
+TEST(LearnedSpread, is_pooled_by_degrees_of_freedom_which_are_bounded) {
   EXPECT_FALSE(pool({}).known());
-  const std::vector<Learned> two{{.variance = 4e-4, .within = 1e-5, .df = 3, .restarts = 4, .runs = 1},
-                                 {.variance = 1e-4, .within = 2e-5, .df = 6, .restarts = 7, .runs = 1}};
+  const std::vector<LearnedSpread> two{{.variance = 4e-4, .within = 1e-5, .df = 3, .restarts = 4, .runs = 1},
+                                       {.variance = 1e-4, .within = 2e-5, .df = 6, .restarts = 7, .runs = 1}};
   const auto all = pool(two);
   EXPECT_NEAR(all.variance, 2e-4, 1e-12);
   EXPECT_NEAR(all.within, (3 * 1e-5 + 6 * 2e-5) / 9, 1e-12);
   EXPECT_NEAR(all.df, 9 / 2.25, 1e-9) << "they part: 3/2 * 1 + 6/2 / 4 over 1";
   EXPECT_EQ(all.restarts, 11);
   EXPECT_EQ(all.runs, 2);
-  const auto many = pool(std::vector<Learned>(10, kCalm));
+  const auto many = pool(std::vector<LearnedSpread>(10, kCalm));
   EXPECT_EQ(many.df, most_learned_df);
   EXPECT_EQ(many.restarts, 180) << "what is said is all that was seen";
   EXPECT_NEAR(many.variance, 1e-4, 1e-12);
 }
 
-TEST(Learned, counts_less_where_runs_part_by_more_than_chance) {
+TEST(LearnedSpread, counts_less_where_runs_part_by_more_than_chance) {
   const auto of = [](std::vector<double> variances) {
-    std::vector<Learned> runs;
+    std::vector<LearnedSpread> runs;
     for (const double v : variances) runs.push_back({.variance = v, .df = 5, .restarts = 6, .runs = 1});
     return pool(runs);
   };
@@ -50,7 +51,7 @@ TEST(Learned, counts_less_where_runs_part_by_more_than_chance) {
   EXPECT_NEAR(of({1e-4, 1e-4, 7e-4}).variance, 3e-4, 1e-12);
 }
 
-TEST(Learned, of_one_run_is_its_scatter_with_one_degree_of_freedom_less_than_restarts) {
+TEST(LearnedSpread, of_one_run_is_its_scatter_with_one_degree_of_freedom_less_than_restarts) {
   const auto one = learned_from(compare(at({.01, .012, .008, .014}), 0.015));
   EXPECT_NEAR(one.variance, 6.6667e-6, 1e-9);
   EXPECT_EQ(one.df, 3);
@@ -60,7 +61,7 @@ TEST(Learned, of_one_run_is_its_scatter_with_one_degree_of_freedom_less_than_res
 }
 
 // SciPy: t.ppf(.995, 20) = 2.845340; the variance is (15 * 1e-4 + 5 * 1e-4) / 20.
-TEST(Learned, spread_that_restarts_agree_with_gives_students_t_of_both_together) {
+TEST(LearnedSpread, spread_that_restarts_agree_with_gives_students_t_of_both_together) {
   const double s = 0.01 * std::sqrt(5.0 / 6);
   const auto six = at({.02 + s, .02 - s, .02 + s, .02 - s, .02 + s, .02 - s});
   const auto c = compare(six, 0.015, kCalm);
@@ -71,7 +72,7 @@ TEST(Learned, spread_that_restarts_agree_with_gives_students_t_of_both_together)
   EXPECT_LT(c.half_width.width, compare(six, 0.015).half_width.width) << "the assumption no longer widens it";
 }
 
-TEST(Learned, spread_counts_the_less_the_less_it_explains_what_restarts_show) {
+TEST(LearnedSpread, spread_counts_the_less_the_less_it_explains_what_restarts_show) {
   const auto width_per_scatter = [](double scatter) {
     const double s = scatter * std::sqrt(5.0 / 6);
     return compare(at({s, -s, s, -s, s, -s}), 0.015, kCalm).half_width.width / scatter;
@@ -87,7 +88,7 @@ TEST(Learned, spread_counts_the_less_the_less_it_explains_what_restarts_show) {
   }
 }
 
-TEST(Learned, spread_of_quieter_runs_gets_the_noise_within_these_restarts) {
+TEST(LearnedSpread, spread_of_quieter_runs_gets_the_noise_within_these_restarts) {
   Restarts noisy;
   for (int r = 0; r < 6; ++r) noisy.push_back({.03, -.03, .02, -.02, .01, -.01, 0, .04, -.04});
   const auto c = compare(noisy, 0.015, {.variance = 1e-6, .within = 1e-6, .df = 15, .restarts = 18, .runs = 3});
@@ -96,13 +97,13 @@ TEST(Learned, spread_of_quieter_runs_gets_the_noise_within_these_restarts) {
   EXPECT_EQ(learned_process_effect(c), 0) << "all of it is noise";
 }
 
-TEST(Learned, spread_says_nothing_for_fewer_than_three_restarts) {
+TEST(LearnedSpread, spread_says_nothing_for_fewer_than_three_restarts) {
   for (const auto& few : {std::vector{.2}, std::vector{.2, .21}})
     EXPECT_EQ(compare(at(few), 0.015, kCalm).half_width.basis, Basis::most) << "nothing shows that they agree with it";
 }
 
-TEST(Learned, spread_is_what_restarts_are_called_busy_and_planned_by) {
-  const Learned wild{.variance = 0.01, .within = 0, .df = 15, .restarts = 18, .runs = 3};
+TEST(LearnedSpread, spread_is_what_restarts_are_called_busy_and_planned_by) {
+  const LearnedSpread wild{.variance = 0.01, .within = 0, .df = 15, .restarts = 18, .runs = 3};
   const auto steady = at({.1, -.1, .12, -.08}), calm = at({.02, .021, .019, .02});
   EXPECT_TRUE(too_busy(compare(steady, 0.015), 0));
   EXPECT_FALSE(too_busy(compare(steady, 0.015, wild), 0)) << "this level is known to do that";
@@ -150,7 +151,7 @@ Rates simulate_learning(int earlier, int restarts, double effect, double sigma, 
   Random random(seed);
   Rates rates;
   for (int i = 0; i < kSimulated; ++i) {
-    std::vector<Learned> runs;
+    std::vector<LearnedSpread> runs;
     for (int k = 0; k < earlier; ++k)
       runs.push_back(learned_from(compare(draw_run(random, 6, effect, sigma, factor), 0)));
     const auto c = compare(draw_run(random, restarts, effect, sigma, factor), 0.015, pool(runs));
