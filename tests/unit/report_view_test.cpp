@@ -100,7 +100,7 @@ TEST(report_view, judges_by_what_was_undisturbed_where_others_came_for_a_part_of
   analysis::LoadFacts load;
   load.begin = 0;
   analysis::add_restarts(load, {{0.01, 0, 30}, {0.5, 0, 10}});
-  run.cases[0].trust["load"] = measure::to_json(load);
+  run.cases[0].trust["load"] = analysis::to_json(load);
   const auto one = case_of(run);
   EXPECT_EQ(text(one, "headline.level"), "static");
   EXPECT_NEAR(number(one["rows"][1], "ratio.value").value(), 4, 0.05);
