@@ -109,7 +109,7 @@ TEST_F(LevelTest, sorts_by_rank_then_id_and_searches_below) {
   write("c", good("c", 1));
   write("c/inner", good("hidden_in_a_level", 1));
   write(".git/x", good("hidden", 1));
-  const Found found = discover({root_});
+  const DiscoveredLevels found = discover({root_});
   EXPECT_TRUE(found.problems.empty());
   ASSERT_EQ(found.levels.size(), 3U);
   EXPECT_EQ(found.levels[0].id, "c");
@@ -120,7 +120,7 @@ TEST_F(LevelTest, sorts_by_rank_then_id_and_searches_below) {
 TEST_F(LevelTest, takes_a_levels_own_folder_as_a_root) {
   write("mine", good("mine"));
   EXPECT_EQ(discover({root_ / "mine"}).levels.size(), 1U);
-  const Found twice = discover({root_ / "mine", root_});
+  const DiscoveredLevels twice = discover({root_ / "mine", root_});
   EXPECT_EQ(twice.levels.size(), 1U);
   EXPECT_TRUE(twice.problems.empty());
 }
@@ -129,7 +129,7 @@ TEST_F(LevelTest, lets_a_broken_level_hide_no_other) {
   write("good", good("good"));
   write_text("broken", "{\"id\": ");
   write_text("list", "[]");
-  const Found found = discover({root_, root_ / "nowhere"});
+  const DiscoveredLevels found = discover({root_, root_ / "nowhere"});
   ASSERT_EQ(found.levels.size(), 1U);
   ASSERT_EQ(found.problems.size(), 3U);
   EXPECT_THAT(found.problems[0].error.what, HasSubstr("JSON"));
@@ -140,7 +140,7 @@ TEST_F(LevelTest, lets_a_broken_level_hide_no_other) {
 TEST_F(LevelTest, keeps_the_first_of_two_levels_with_one_id) {
   write("a/same", good("same", 5));
   write("b/same", good("same", 1));
-  const Found found = discover({root_ / "a", root_ / "b"});
+  const DiscoveredLevels found = discover({root_ / "a", root_ / "b"});
   ASSERT_EQ(found.levels.size(), 1U);
   EXPECT_EQ(found.levels[0].rank, 5);
   ASSERT_EQ(found.problems.size(), 1U);
