@@ -11,7 +11,6 @@
 #include "analysis/load_facts.hpp"
 #include "analysis/reliability.hpp"
 #include "common/lookup.hpp"
-#include "common/outside.hpp"
 #include "requests/commands.hpp"
 
 namespace strata::analysis {
@@ -40,9 +39,9 @@ std::vector<double> restart_log_times(const store::Row& row, const stats::Room& 
   return log_times(medians({&row}, room, 0), 0);
 }
 
-double process_sigma(const Json& trust, int threads) {
-  const auto stored = number(trust, "process_sigma");
-  return stored && *stored > 0 && *stored < 100 ? *stored : stats::assumed_process_sigma(threads);
+double process_sigma(const store::Trust& trust, int threads) {
+  const double stored = trust.process_sigma.value_or(0);
+  return stored > 0 && stored < 100 ? stored : stats::assumed_process_sigma(threads);
 }
 
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_case)
@@ -50,8 +49,8 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
       case_(run_case),
       room_(room_of(run_case.question, run.machine)),
       sigma_(process_sigma(run_case.trust, room_.threads)),
-      minimum_(number(run_case.trust, "minimum_effect").value_or(0.01)),
-      together_(outside::flag_or(run_case.trust, "together", true)) {
+      minimum_(run_case.trust.minimum_effect.value_or(kMinimumEffect)),
+      together_(run_case.trust.together.value_or(true)) {
   for (const auto& row : run_case.rows)
     if (row.state == State::measured && !row.blocks.empty()) {  // a training has epochs and no blocks
       if (row.name() == run_case.reference_level) reference_ = measured_.size();

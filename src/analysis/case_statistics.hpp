@@ -16,7 +16,7 @@
 namespace strata::analysis {
 
 // The variation between processes that a case was measured with (its stored `trust`); assumed where it has none.
-double process_sigma(const nlohmann::json& trust, int threads);
+double process_sigma(const store::Trust& trust, int threads);
 
 // The logarithm of a row's median time in each restart that has undisturbed rounds.
 std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room);

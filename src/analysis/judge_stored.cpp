@@ -24,8 +24,7 @@ void judge_as(store::Row& row, State state, std::string reason) {
 // Faster than the machine can compute; what a run looks at only in its end. Empty: it is not, or nobody knows.
 std::string why_implausible(const store::Case& run_case, const store::Row& row) {
   if (!why_no_limit(run_case.bundle, run_case.limits).empty()) return {};
-  const double limit_ms =
-      outside::number_or(run_case.bundle, "flops") / outside::number_or(run_case.limits, "gflops", 1) * 1e-6;
+  const double limit_ms = outside::number_or(run_case.bundle, "flops") / run_case.limits->gflops * 1e-6;
   std::vector<double> walls;
   for (const auto& block : row.blocks) walls.insert(walls.end(), block.wall_ns.begin(), block.wall_ns.end());
   const double iteration_ms = stats::median(walls) * 1e-6;

@@ -31,7 +31,7 @@ class EarlierRuns {
   bool add(const store::Run& run) {
     if (run.cases.empty() || run.version != now_.version) return false;
     const auto& run_case = run.cases.front();
-    if (!outside::flag_or(run_case.trust, "together", true) || load_of(run_case).busy()) return false;
+    if (!run_case.trust.together.value_or(true) || run_case.trust.load.busy()) return false;
     const auto room = room_of(run_case.question, run.machine);
     std::vector<const store::Row*> rows;
     for (const auto& row : run_case.rows)
@@ -48,17 +48,9 @@ class EarlierRuns {
     return !rows.empty();
   }
 
-  store::Json to_json() const {
-    auto all = store::Json::array();
-    for (const auto& [names, runs] : shown_) {
-      const auto learned = stats::pool(runs);
-      all.push_back({{"levels", {names.first, names.second}},
-                     {"variance", learned.variance},
-                     {"within", learned.within},
-                     {"df", learned.df},
-                     {"restarts", learned.restarts},
-                     {"runs", learned.runs}});
-    }
+  std::vector<store::LearnedPair> pairs() const {
+    std::vector<store::LearnedPair> all;
+    for (const auto& [names, runs] : shown_) all.push_back({{names.first, names.second}, stats::pool(runs)});
     return all;
   }
 
@@ -75,8 +67,8 @@ class EarlierRuns {
 
 }  // namespace
 
-Result<store::Json> learn(const store::Store& store, const std::string& run_id, const store::Case& run_case,
-                          const std::set<std::string>& levels) {
+Result<std::vector<store::LearnedPair>> learn(const store::Store& store, const std::string& run_id,
+                                              const store::Case& run_case, const std::set<std::string>& levels) {
   const auto now = STRATA_TRY(store.load_case(run_id, run_case.key));
   const auto ids = STRATA_TRY(store.runs_of_case(run_case.key, run_case.network, now.machine));
   EarlierRuns earlier(now, levels);
@@ -86,22 +78,13 @@ Result<store::Json> learn(const store::Store& store, const std::string& run_id, 
     if (const auto run = store.load_case(id, run_case.key); run && earlier.add(*run)) ++taught;
     if (taught == kMostRuns) break;
   }
-  return earlier.to_json();
+  return earlier.pairs();
 }
 
-stats::LearnedSpread learned_of(const store::Json& trust, const std::string& level, const std::string& other) {
+stats::LearnedSpread learned_of(const store::Trust& trust, const std::string& level, const std::string& other) {
   const auto [first, second] = std::minmax(level, other);
-  for (const auto& pair : lookup::list(trust, "learned")) {
-    const auto& names = lookup::list(pair, "levels");
-    if (names.size() != 2 || names[0] != store::Json(first) || names[1] != store::Json(second)) continue;
-    const auto part = [&](const char* name) { return lookup::number(pair, name).value_or(0); };
-    return {.variance = std::max(0.0, part("variance")),
-            .within = std::max(0.0, part("within")),
-            .df = std::clamp(part("df"), 0.0, stats::most_learned_df),
-            .restarts = lookup::whole(pair, "restarts", 0),
-            .runs = lookup::whole(pair, "runs", 0)};
-  }
-  return {};
+  const auto pair = std::ranges::find(trust.learned, std::vector{first, second}, &store::LearnedPair::levels);
+  return pair == trust.learned.end() ? stats::LearnedSpread{} : pair->learned;
 }
 
 }  // namespace strata::analysis

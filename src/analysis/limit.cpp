@@ -21,13 +21,12 @@ std::vector<std::string> uncounted_of(const Json& bundle) {
   return names;
 }
 
-std::string why_no_limit(const Json& bundle, const Json& limits) {
+std::string why_no_limit(const Json& bundle, const std::optional<store::Limits>& limits) {
   if (const auto names = uncounted_of(bundle); !names.empty())
     return fmt::format("the work of {} is not counted", fmt::join(names, ", "));
   if (!flops_of(bundle)) return "the network's work is not counted";
-  if (outside::number_or(limits, "gflops") <= 0) return "the machine's peak was not measured in this mode";
-  if (!outside::flag_or(limits, "quiet", false))
-    return "the machine's peak was only measured while others used its cores, so it may be too low";
+  if (!limits || limits->gflops <= 0) return "the machine's peak was not measured in this mode";
+  if (!limits->quiet) return "the machine's peak was only measured while others used its cores, so it may be too low";
   return "";
 }
 

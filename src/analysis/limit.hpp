@@ -20,6 +20,6 @@ std::vector<std::string> uncounted_of(const Json& bundle);
 
 // Why no level of the case can be accused of being faster than the machine ("" if one can), from the bundle's facts and
 // measure::limits_of.
-std::string why_no_limit(const Json& bundle, const Json& limits);
+std::string why_no_limit(const Json& bundle, const std::optional<store::Limits>& limits);
 
 }  // namespace strata::analysis

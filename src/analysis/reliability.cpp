@@ -2,7 +2,6 @@
 #include "analysis/reliability.hpp"
 
 #include "analysis/blocks.hpp"
-#include "analysis/load_facts.hpp"
 
 namespace strata::analysis {
 namespace {
@@ -12,7 +11,7 @@ constexpr double kWaitedShare = 0.01;  // as of a block (stats/disturbed.hpp)
 }  // namespace
 
 bool is_reliable(const store::Case& run_case, const stats::Room& room, std::size_t disturbed, std::size_t timed) {
-  return !stats::crowded(room, load_of(run_case).taken()) || 2 * disturbed <= timed;
+  return !stats::crowded(room, run_case.trust.load.taken()) || 2 * disturbed <= timed;
 }
 
 bool is_reliable(const store::Run& run, const store::Case& run_case, const std::vector<const Learning*>& levels) {

@@ -21,10 +21,9 @@ inline store::Warning busy(const std::string& what, const LoadFacts& load) {
                         used.empty() ? " of the machine" : "", when);
   };
   if (load.begin) add(*load.begin, "when measuring began");
-  if (load.during) add(load.during->others, "while it ran");
+  if (load.others) add(*load.others, "while it ran");
   auto text = fmt::format("{}: other programs used {}", what, used.empty() ? "an unknown part of the machine" : used);
-  if (load.during && load.during->steal > 0.01)
-    text += fmt::format("; the host gave {:.0f}% of it to other machines", load.during->steal * 100);
+  if (load.steal > 0.01) text += fmt::format("; the host gave {:.0f}% of it to other machines", *load.steal * 100);
   if (load.other_run) text += "; " + another_run(*load.other_run);
   return {
       .id = "W002",

@@ -9,7 +9,6 @@
 #include "analysis/limit.hpp"
 #include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
-#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "measure/isolated.hpp"
 #include "measure/level_executor.hpp"
@@ -35,26 +34,25 @@ CaseRun::CaseRun(const Setting& setting_in, const plan::Bundle& bundle_in, const
 Result<void> CaseRun::look_at_machine() {
   record.limits = STRATA_TRY(facts_.limits(record.question));
   const auto sigma = STRATA_TRY(facts_.process_sigma(threads()));
-  record.trust = {{"process_sigma", sigma.value},
-                  {"process_sigma_source", sigma.source},
-                  {"minimum_effect", analysis::kMinimumEffect},
-                  {"together", true}};
+  record.trust = {.process_sigma = sigma.value,
+                  .process_sigma_source = sigma.source,
+                  .minimum_effect = analysis::kMinimumEffect,
+                  .together = true};
   return {};
 }
 
 // Points of a sweep are left out: their processes serve other points, too. A case that goes on keeps what it began
 // with.
 Result<void> CaseRun::learn_from_earlier(const std::vector<level::Level>& levels) {
-  if (extras.warm || !record.trust.contains("process_sigma")) return {};
-  if (const auto before = interrupted_case.trust(); before.is_object()) {
-    record.trust["learned"] = lookup::list(before, "learned");
+  if (extras.warm || !record.trust.process_sigma) return {};
+  if (const auto* before = interrupted_case.before()) {
+    record.trust.learned = before->trust.learned;
     return {};
   }
   std::set<std::string> ids;
   for (const auto& level : levels)
     if (!level.harness) ids.insert(level.id);
-  auto learned = STRATA_TRY(analysis::learn(store_, setting.run_id, record, ids));
-  record.trust["learned"] = std::move(learned);
+  record.trust.learned = STRATA_TRY(analysis::learn(store_, setting.run_id, record, ids));
   return {};
 }
 
@@ -68,8 +66,6 @@ Result<void> CaseRun::begin(const std::vector<level::Level>& levels, const core:
   record.key = key_of(question);
   record.network = bundle.network;
   record.bundle = bundle.info;
-  record.limits = Json::object();
-  record.trust = Json::object();
   if (!question.recipe ||
       !question.recipe->training)  // times of single iterations are judged by what the machine can do
     STRATA_TRY(look_at_machine());
@@ -252,8 +248,7 @@ Result<Outcome> CaseRun::finish() {
       }
       participant.evidence.iteration_ms = stats::median(walls) * 1e-6;
       if (!latencies.empty()) participant.evidence.latency_ms = stats::median(latencies) * 1e-6;
-      if (no_limit.empty())
-        participant.evidence.limit_ms = *analysis::flops_of(bundle.info) / record.limits.value("gflops", 1.0) * 1e-6;
+      if (no_limit.empty()) participant.evidence.limit_ms = *analysis::flops_of(bundle.info) / record.limits->gflops * 1e-6;
       participant.evidence.limit_note = no_limit;
       participant.row.state = State::measured;
       participant.row.reason.clear();

@@ -19,7 +19,7 @@ struct InterleavePlan {
   bool twice = false;      // A/A: two workers of each level
   bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
-  const Json* trust = nullptr;           // of the case, for what earlier runs showed (learn.hpp); none: nothing did
+  const store::Trust* trust = nullptr;   // of the case, for what earlier runs showed (learn.hpp); none: nothing did
   std::size_t reference = 0;             // index of the reference level
   int first = 0;                         // restarts that are stored already; their blocks lie in the participants
   std::vector<probe::Load> load_before;  // of others in those

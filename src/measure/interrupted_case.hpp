@@ -14,8 +14,8 @@ class InterruptedCase {
   // stored. Error: the store's; the network is another now.
   static Result<InterruptedCase> open(const Setting& setting, const store::Case& now, store::Store& store);
 
-  // Its `trust`; null where nothing of it is kept.
-  Json trust() const { return before() ? before()->trust : Json(); }
+  // What the run has of the case where it goes on after it: after a whole restart, or in a training; nullptr: nothing.
+  const store::Case* before() const { return trains_ || !loads_.empty() ? stored_ : nullptr; }
   // Gives a participant the row that it had; false: it has none. A level that had dropped out of the restarts stays
   // out.
   bool restore_row(Participant& participant) const;
@@ -30,8 +30,6 @@ class InterruptedCase {
   int restarts() const { return static_cast<int>(loads_.size()); }
   // By its name; nullptr: none.
   static const store::Row* row_of(const store::Case* stored, const Participant& participant);
-  // What the run has of the case where it goes on after it: after a whole restart, or in a training.
-  const store::Case* before() const { return trains_ || !loads_.empty() ? stored_ : nullptr; }
 
   const store::Case* stored_ = nullptr;          // what the run has of the case, whole restarts or none
   bool trains_ = false;                          // a whole training, which has epochs and no restarts

@@ -12,7 +12,7 @@ MachineFacts MachineFacts::of(const Json& machine, double budget_s, store::Store
           [&machine, &store](int threads) { return measure::process_sigma(store, machine, threads); }};
 }
 
-Result<Json> MachineFacts::limits(const core::Case& question) {
+Result<store::Limits> MachineFacts::limits(const core::Case& question) {
   const std::tuple key(question.device, question.precision, question.threads);
   if (const auto known = limits_.find(key); known != limits_.end()) return known->second;
   auto limits = measure_(question);

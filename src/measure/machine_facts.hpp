@@ -13,7 +13,7 @@ namespace strata::measure {
 
 class MachineFacts {
  public:
-  using MeasureLimits = std::function<Result<Json>(const core::Case& question)>;
+  using MeasureLimits = std::function<Result<store::Limits>(const core::Case& question)>;
   using FindSigma = std::function<Result<ProcessSigma>(int threads)>;
 
   MachineFacts(MeasureLimits measure, FindSigma find) : measure_(std::move(measure)), find_(std::move(find)) {}
@@ -21,13 +21,13 @@ class MachineFacts {
   static MachineFacts of(const Json& machine, double budget_s, store::Store& store);
 
   // As limits_of and process_sigma give them, errors too.
-  Result<Json> limits(const core::Case& question);
+  Result<store::Limits> limits(const core::Case& question);
   Result<ProcessSigma> process_sigma(int threads);
 
  private:
   MeasureLimits measure_;
   FindSigma find_;
-  std::map<std::tuple<core::Device, core::Precision, int>, Json> limits_;
+  std::map<std::tuple<core::Device, core::Precision, int>, store::Limits> limits_;
   std::map<int, ProcessSigma> sigmas_;
 };
 

@@ -19,9 +19,8 @@ std::chrono::milliseconds time_for(double budget_s) {
 
 }  // namespace
 
-Result<Json> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store) {
-  Json limits{{"gflops", 0.0}, {"gbytes_per_s", 0.0}, {"instruction_set", ""}, {"quiet", false}};
-  if (question.device != core::Device::cpu || question.precision != core::Precision::fp32) return limits;
+Result<store::Limits> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store) {
+  if (question.device != core::Device::cpu || question.precision != core::Precision::fp32) return store::Limits{};
   const auto room = analysis::room_of(question, machine);
   probe::LoadMeter meter;
   const auto seen = probe::measure_limits(room.threads, time_for(budget_s));
@@ -33,13 +32,12 @@ Result<Json> limits_of(const core::Case& question, const Json& machine, double b
                                                 .gflops = seen.gflops,
                                                 .gbytes_per_s = seen.gbytes_per_s,
                                                 .quiet = quiet}));
-  limits["gflops"] = best.gflops;
-  limits["gbytes_per_s"] = best.gbytes_per_s;
-  limits["instruction_set"] = best.instruction_set;
-  limits["quiet"] = best.quiet;
-  limits["seen_gflops"] = seen.gflops;
-  limits["seen_gbytes_per_s"] = seen.gbytes_per_s;
-  return limits;
+  return store::Limits{.gflops = best.gflops,
+                       .gbytes_per_s = best.gbytes_per_s,
+                       .instruction_set = best.instruction_set,
+                       .quiet = best.quiet,
+                       .seen_gflops = seen.gflops,
+                       .seen_gbytes_per_s = seen.gbytes_per_s};
 }
 
 }  // namespace strata::measure

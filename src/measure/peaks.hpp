@@ -12,6 +12,6 @@ using store::Json;
 // Measures the peak for the case's threads (a tenth of `budget_s`, 0.2 to 1 s) and gives the best that the store knows
 // of this machine, these threads and these instructions; `quiet`: it was seen at least once with the cores to itself.
 // Rates of 0 for what is not measured: other modes than fp32, GPUs. Error: the store's.
-Result<Json> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store);
+Result<store::Limits> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store);
 
 }  // namespace strata::measure

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/load_facts.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
 
@@ -251,11 +250,11 @@ Json headline(const Json& one_case) {
 }
 
 Json load_json(const store::Case& run_case) {
-  const auto load = analysis::load_of(run_case);
+  const auto& load = run_case.trust.load;
   const auto percent = [](std::optional<double> share) { return share ? Json(*share * 100) : Json(); };
   return {{"others_begin_percent", percent(load.begin)},
-          {"others_percent", load.during ? percent(load.during->others) : Json()},
-          {"host_percent", load.during ? percent(load.during->steal) : Json()},
+          {"others_percent", percent(load.others)},
+          {"host_percent", percent(load.steal)},
           {"other_run", load.other_run ? Json(*load.other_run) : Json()}};
 }
 

@@ -36,10 +36,9 @@ std::set<std::string> values_of(const store::Run& run, const char* name) {
   return values;
 }
 
-document::Cell rate_of(const store::Json& limits, const char* name) {
-  const auto rate = number(limits, name);
-  if (!rate || *rate <= 0) return document::Absent{"not measured in this precision or on this device"};
-  return document::Number{.value = *rate};
+document::Cell rate_cell(double rate) {
+  if (rate <= 0) return document::Absent{"not measured in this precision or on this device"};
+  return document::Number{.value = rate};
 }
 
 // What the machines can do at most, as each measured itself: what times of different machines are read against.
@@ -54,22 +53,21 @@ document::Table peaks_table(const store::Run& run) {
                   {.id = "gbytes_per_s", .title = "memory", .unit = "GB/s"},
                   {.id = "instructions", .title = "instructions", .align = document::Align::left},
                   {.id = "quiet", .title = "with the cores to itself", .align = document::Align::left}}};
-  std::map<std::tuple<std::string, std::string, int>, const store::Json*> best;
+  std::map<std::tuple<std::string, std::string, int>, const store::Limits*> best;
   for (const auto& run_case : run.cases) {
     const auto& nodes = at(run.settings, "joined.node_of");
     const auto node = nodes.is_object() ? nodes.find(run_case.id) : nodes.end();
-    if (node == nodes.end() || !node->is_string() || !run_case.limits.contains("gflops")) continue;
+    if (node == nodes.end() || !node->is_string() || !run_case.limits) continue;
     auto& known =
         best[{node->get<std::string>(), std::string(name_of(run_case.question.precision)), run_case.question.threads}];
-    if (!known || number(run_case.limits, "gflops").value_or(0) > number(*known, "gflops").value_or(0))
-      known = &run_case.limits;
+    if (!known || run_case.limits->gflops > known->gflops) known = &*run_case.limits;
   }
   for (const auto& [of, limits] : best) {
     const auto& [machine, precision, threads] = of;
     table.rows.push_back({machine, precision,
                           document::Number{.value = static_cast<double>(threads), .format = document::Format::count},
-                          rate_of(*limits, "gflops"), rate_of(*limits, "gbytes_per_s"),
-                          text(*limits, "instruction_set"), flag(*limits, "quiet") ? "yes" : "no"});
+                          rate_cell(limits->gflops), rate_cell(limits->gbytes_per_s), limits->instruction_set,
+                          limits->quiet ? "yes" : "no"});
   }
   table.note =
       "Measured by each machine itself, float32 on processors alone: the highest rates measured on it so far with "

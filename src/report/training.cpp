@@ -290,7 +290,7 @@ std::vector<document::Section> sections_of(const std::vector<Level>& levels, con
   const bool ended = is_judged(levels, run_case);
   if (const auto compared = learners_of(levels, run_case); compared && ended)
     if (auto section = verdicts(compared->first, compared->second, margins_of(run),
-                                number(run_case.trust, "test_images").value_or(0));
+                                static_cast<double>(run_case.trust.test_images.value_or(0)));
         !section.items.empty())
       sections.push_back(std::move(section));
   if (const auto target = number(run.settings, "target"); target && text(run.settings, "rule") == "mlperf")
@@ -309,7 +309,7 @@ std::string summary_of(const SchemeTraining& training, const store::Run& run) {
   auto text = training_summary(training.levels, request, run);
   if (const auto compared = learners_of(training.levels, request); compared && is_judged(training.levels, request))
     text += verdict_words(compared->first, compared->second, margins_of(run),
-                          number(request.trust, "test_images").value_or(0)) +
+                          static_cast<double>(request.trust.test_images.value_or(0))) +
             chance_words(training.levels, request);
   return text;
 }
@@ -346,7 +346,7 @@ void add_trainings(document::Document& out, const std::vector<SchemeTraining>& t
       for (auto& section : sections_of(trainings[i].levels, *trainings[i].run_case, run))
         out.sections.push_back(of_scheme(std::move(section), i, trainings[i].scheme()));
   }
-  out.facts = {{"data", text(first.trust, "data")}, {"optimiser", words(recipe.optimiser)}};
+  out.facts = {{"data", first.trust.data}, {"optimiser", words(recipe.optimiser)}};
   if (out.facts.back().value.empty()) out.facts.back().value = "sgd";
 }
 

@@ -17,10 +17,9 @@ using analysis::SignalFate;
 
 std::optional<SignalFate> fate_of(const SchemeTraining& training, const TrainedLevel& level) {
   const auto& trust = training.run_case->trust;
-  const auto commonest = number(trust, "commonest_class"), images = number(trust, "test_images");
-  if (!level.measured() || !commonest || !images) return std::nullopt;
+  if (!level.measured() || !trust.commonest_class || !trust.test_images) return std::nullopt;
   return analysis::signal_fate(level.learning, sizes_of(level), *training.run_case->question.recipe,
-                               analysis::above_chance(*commonest, *images));
+                               analysis::above_chance(*trust.commonest_class, static_cast<double>(*trust.test_images)));
 }
 
 std::string outcome_words(const SignalFate& signal) {

@@ -92,9 +92,9 @@ std::string cut_off_words(const std::vector<TrainedLevel>& levels, const store::
 }
 
 std::string chance_words(const std::vector<TrainedLevel>& levels, const store::Case& run_case) {
-  const auto commonest = number(run_case.trust, "commonest_class"), images = number(run_case.trust, "test_images");
-  if (!commonest || !images) return {};
-  const double above = analysis::above_chance(*commonest, *images);
+  const auto& trust = run_case.trust;
+  if (!trust.commonest_class || !trust.test_images) return {};
+  const double above = analysis::above_chance(*trust.commonest_class, static_cast<double>(*trust.test_images));
   for (const auto& level : levels)
     if (const auto last = level.learning.last("test_accuracy"); level.measured() && last && last->high > above)
       return {};

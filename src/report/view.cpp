@@ -292,9 +292,8 @@ Json CaseView::ledger(const std::string& recommended) const {
 // weights and inputs that no cache holds; "roofline" for the arithmetic, of which Winograd and fused operations do less
 // than is counted. Nothing where neither says anything.
 Json CaseView::limits() const {
-  const double gflops = number(case_.limits, "gflops").value_or(0),
-               bandwidth = number(case_.limits, "gbytes_per_s").value_or(0);
-  if (gflops <= 0 || bandwidth <= 0) return {};
+  const auto rates = case_.limits.value_or(store::Limits{});
+  if (rates.gflops <= 0 || rates.gbytes_per_s <= 0) return {};
   const auto fact = [&](const char* name) { return number(case_.bundle, name).value_or(0); };
   // A training step computes about three times: outputs, gradients of activations, gradients of weights.
   const double flops = fact("flops") * (is_train() ? 3 : 1);
@@ -302,11 +301,12 @@ Json CaseView::limits() const {
   const double cache = cache_bytes();
   // Each weight is read once and each input moved once; what the last cache cannot hold comes from memory each time.
   const double from_memory = cache > 0 ? std::max(0.0, fact("weight_bytes") + fact("input_bytes") - cache) : 0;
-  const double compute = counted ? flops / gflops * 1e-6 : 0, memory = counted ? from_memory / bandwidth * 1e-6 : 0;
+  const double compute = counted ? flops / rates.gflops * 1e-6 : 0,
+               memory = counted ? from_memory / rates.gbytes_per_s * 1e-6 : 0;
   const double limit = std::max(compute, memory);
-  return {{"gflops", gflops},
-          {"gbytes_per_s", bandwidth},
-          {"quiet", flag(case_.limits, "quiet")},
+  return {{"gflops", rates.gflops},
+          {"gbytes_per_s", rates.gbytes_per_s},
+          {"quiet", rates.quiet},
           {"cache_bytes", cache > 0 ? Json(cache) : Json()},
           {"memory_bytes", from_memory},
           {"compute_ms", compute > 0 ? Json(compute) : Json()},
@@ -334,12 +334,13 @@ Json CaseView::trust() const {
     compared = std::min(compared.value_or(comparison.restarts()), comparison.restarts());
     visible = std::max(visible, numbers_.smallest_visible(comparison));
   }
-  const int begun = std::max(whole(case_.trust, "restarts", 0), numbers_.restarts_begun());
+  const int begun = std::max(case_.trust.restarts.value_or(0), numbers_.restarts_begun());
+  const auto& source = case_.trust.process_sigma_source;
   Json out{{"restarts", begun},
            {"restarts_compared", compared ? Json(*compared) : Json()},
            {"most_process_effect_percent", stats::most_process_sigma * 100},
            {"process_effect_percent", numbers_.sigma() * 100},
-           {"process_effect_source", outside::text_or(case_.trust, "process_sigma_source", "assumed")},
+           {"process_effect_source", source.empty() ? "assumed" : source},
            {"smallest_visible_percent", visible > 0 ? finite(visible * 100) : Json()},
            {"blocks", total_},
            {"disturbed_blocks", disturbed_},
@@ -351,7 +352,7 @@ Json CaseView::trust() const {
 
 // What others used of the machine, and whether the case can be judged at all.
 void CaseView::add_load(Json& trust) const {
-  const auto load = analysis::load_of(case_);
+  const auto& load = case_.trust.load;
   const auto& room = numbers_.room();
   trust.update(load_json(case_));
   trust["reliable"] = numbers_.reliable();
@@ -362,7 +363,7 @@ void CaseView::add_load(Json& trust) const {
 
 // The reference that was wanted and has no number.
 Json CaseView::instead_of() const {
-  const auto original = text(case_.trust, "reference_wanted");
+  const auto& original = case_.trust.reference_wanted;
   if (original.empty() || original == case_.reference_level) return {};
   for (const auto& row : case_.rows)
     if (row.name() == original)

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "common/escape.hpp"
-#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
+#include "store/facts_codec.hpp"
 #include "store/run_hash.hpp"
 #include "store/run_state.hpp"
 #include "store/samples.hpp"
@@ -127,24 +127,8 @@ void check_numbers(Statement& row, const char* column, const Json& object, Names
                [](const Json& value) { return value.is_number() && value.get<double>() >= 0; });
 }
 
-void check_numbers_or_null(Statement& row, const char* column, const Json& object, Names names) {
-  check_fields(row, column, object, names, "a number from 0, or null",
-               [](const Json& value) { return value.is_null() || (value.is_number() && value.get<double>() >= 0); });
-}
-
 void check_flags(Statement& row, const char* column, const Json& object, Names names) {
   check_fields(row, column, object, names, "true or false", [](const Json& value) { return value.is_boolean(); });
-}
-
-void check_case(Statement& row, const Case& run_case) {
-  check_numbers_or_null(row, "bundle", run_case.bundle, {"flops", "parameters", "weight_bytes", "input_bytes"});
-  check_numbers(row, "limits", run_case.limits, {"gflops", "gbytes_per_s"});
-  check_flags(row, "limits", run_case.limits, {"quiet"});
-  check_numbers(row, "trust", run_case.trust, {"process_sigma", "minimum_effect", "restarts"});
-  for (const Json& pair : lookup::list(run_case.trust, "learned"))
-    check_numbers(row, "trust.learned", pair, {"variance", "within", "df", "restarts", "runs"});
-  check_flags(row, "trust", run_case.trust, {"together"});
-  check_numbers_or_null(row, "trust.load", outside::field(run_case.trust, "load"), {"begin", "others", "steal"});
 }
 
 void check_row(Statement& row, const Row& stored) {
@@ -277,11 +261,14 @@ class RunReader {
       if (question) stored_case.question = std::move(*question);
       stored_case.network = ask.text();
       stored_case.bundle = ask.json(Shape::object_or_null);
-      stored_case.limits = ask.json(Shape::object_or_null);
-      stored_case.trust = ask.json(Shape::object_or_null);
+      store::read(ask, stored_case.limits);
+      store::read(ask, stored_case.trust);
       stored_case.reference_level = ask.text();
       stored_case.finished = ask.integer(0, 1) != 0;
-      check_case(ask, stored_case);
+      check_fields(ask, "bundle", stored_case.bundle, {"flops", "parameters", "weight_bytes", "input_bytes"},
+                   "a number from 0, or null", [](const Json& value) {
+                     return value.is_null() || (value.is_number() && value.get<double>() >= 0);
+                   });
       STRATA_TRY(check(ask, "a case of run " + run.run_id));
       STRATA_TRY(read_rows(run.run_id, stored_case));
       run.cases.push_back(std::move(stored_case));

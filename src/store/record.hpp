@@ -13,6 +13,7 @@
 #include "core/case.hpp"
 #include "core/metric.hpp"
 #include "core/participant_id.hpp"
+#include "store/case_facts.hpp"
 
 namespace strata::store {
 
@@ -92,7 +93,9 @@ struct Case {
   std::string key, id;  // of `question`, as they were when it was stored
   core::Case question;
   std::string network;  // hash of what was captured (plan::Bundle); cases of one key and two of these are never mixed
-  Json bundle, limits, trust;
+  Json bundle;
+  std::optional<Limits> limits;  // nullopt: of a training
+  Trust trust;
   std::string reference_level;
   bool finished = false;  // all that was asked of it was done; else `strata resume` goes on
   std::vector<Row> rows;

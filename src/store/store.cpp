@@ -11,6 +11,7 @@
 #include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
+#include "store/facts_codec.hpp"
 #include "store/fingerprint.hpp"
 #include "store/run_hash.hpp"
 #include "store/samples.hpp"
@@ -220,8 +221,8 @@ Result<void> Store::add_case(const std::string& run_id, const Case& run_case) {
                "VALUES(?1,?2,?3,?4,?5,?6,?7,(SELECT count(*) FROM run_cases WHERE run_id=?1)) "
                "ON CONFLICT(run_id,hash) DO UPDATE SET bundle=excluded.bundle,limits=excluded.limits,"
                "trust=excluded.trust,reference_level=excluded.reference_level,network=excluded.network,verdict=''",
-               run_id, run_case.key, run_case.bundle, run_case.limits, run_case.trust, run_case.reference_level,
-               run_case.network);
+               run_id, run_case.key, run_case.bundle, to_json(run_case.limits), to_json(run_case.trust),
+               run_case.reference_level, run_case.network);
 }
 
 Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string& case_key, const Row& row) {

@@ -139,8 +139,8 @@ Result<void> CaseTraining::train() {
   std::vector<probe::Load> loads;  // of each repeat; kept as it goes, so that a killed run has it
   const auto keep_load = [&]() -> Result<void> {
     load.restarts.clear();
-    add_restarts(load, loads);
-    point_.record.trust["load"] = analysis::to_json(load);
+    analysis::add_restarts(load, loads);
+    point_.record.trust.load = load;
     return point_.sink.of_case(point_.record);
   };
   STRATA_TRY(keep_load());
@@ -484,9 +484,9 @@ Result<measure::Outcome> train_case(const measure::Setting& setting, const plan:
   const measure::CaseExtras extras;
   measure::CaseRun point(setting, bundle, extras, facts, store, progress);
   STRATA_TRY(point.begin(levels, question));
-  point.record.trust["data"] = plan.data_note;
-  point.record.trust["test_images"] = plan.data.test;
-  point.record.trust["commonest_class"] = plan.data.commonest;
+  point.record.trust.data = plan.data_note;
+  point.record.trust.test_images = plan.data.test;
+  point.record.trust.commonest_class = plan.data.commonest;
   STRATA_TRY(measure::prove_levels(point));
   CaseTraining training(point, plan, initial);
   if (!interrupted()) STRATA_TRY(training.train());

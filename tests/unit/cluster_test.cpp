@@ -224,7 +224,7 @@ TEST(JoinedShards, have_every_point_once_with_its_machine) {
 TEST(JoinedShards, of_several_machines_show_the_best_that_each_was_seen_to_do) {
   const auto point = [](const char* name, double gflops) {
     auto one = a_point(name);
-    one.limits = {{"gflops", gflops}, {"gbytes_per_s", 10}, {"instruction_set", "avx2"}, {"quiet", true}};
+    one.limits = {.gflops = gflops, .gbytes_per_s = 10, .instruction_set = "avx2", .quiet = true};
     return one;
   };
   const auto joined =

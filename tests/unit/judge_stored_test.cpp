@@ -33,7 +33,7 @@ store::Run run_of(std::vector<store::Row> rows) {
   one.key = one.id = "m";
   one.question = {.model = "m"};
   one.bundle = {{"flops", 1e9}};
-  one.limits = {{"gflops", 100.0}, {"gbytes_per_s", 10.0}, {"quiet", true}};
+  one.limits = {.gflops = 100, .gbytes_per_s = 10, .quiet = true};
   one.reference_level = "eager";
   one.rows = std::move(rows);
   run.cases.push_back(std::move(one));

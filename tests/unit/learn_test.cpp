@@ -44,8 +44,8 @@ class LearnTest : public ::testing::Test {
     one.key = key_of(one.question);
     one.network = "net";
     one.bundle = {{"model", {{"name", "m"}}}};
-    one.limits = store::Json::object();
-    one.trust = {{"process_sigma", 0.015}, {"together", true}};
+    one.trust.process_sigma = 0.015;
+    one.trust.together = true;
     one.reference_level = "eager";
     return one;
   }
@@ -76,14 +76,14 @@ class LearnTest : public ::testing::Test {
     add_blocks(add_row(run, one, "eager"), 10, false);
     add_blocks(add_row(run, one, "static"), 5, true);
   }
-  store::Json learned(const std::set<std::string>& levels = {"eager", "static"}) {
+  std::vector<store::LearnedPair> learned(const std::set<std::string>& levels = {"eager", "static"}) {
     const auto now = a_run("now-9");
     if (!store_->has_run(now.run_id).value_or(false)) {
       EXPECT_TRUE(store_->begin_run(now));
     }
     const auto all = learn(*store_, now.run_id, a_case(), levels);
     EXPECT_TRUE(all) << all.error().what;
-    return all.value_or(store::Json());
+    return all.value_or(std::vector<store::LearnedPair>());
   }
 
   fs::path folder_;
@@ -95,7 +95,7 @@ TEST_F(LearnTest, gives_the_scatter_of_each_pairs_ratio_over_the_restarts_of_ear
   for (const auto* id : {"run-1", "run-2", "run-3"}) fill(a_run(id), a_case());
   const auto all = learned();
   ASSERT_EQ(all.size(), 1U);
-  const store::Json trust{{"learned", all}};
+  const store::Trust trust{.learned = all};
   const auto pair = learned_of(trust, "static", "eager");
   EXPECT_NEAR(pair.variance, 0.001 / 3, 1e-9) << "0.02, -0.02, 0.01, -0.01";
   EXPECT_EQ(pair.df, 9);
@@ -103,7 +103,7 @@ TEST_F(LearnTest, gives_the_scatter_of_each_pairs_ratio_over_the_restarts_of_ear
   EXPECT_EQ(pair.runs, 3);
   EXPECT_EQ(learned_of(trust, "eager", "static").runs, 3) << "in either order";
   EXPECT_FALSE(learned_of(trust, "eager", "eager").known());
-  EXPECT_FALSE(learned_of(store::Json(), "eager", "static").known());
+  EXPECT_FALSE(learned_of(store::Trust(), "eager", "static").known());
   EXPECT_TRUE(learned({"eager"}).empty()) << "of levels that take part";
 }
 
@@ -124,14 +124,14 @@ TEST_F(LearnTest, leaves_out_runs_of_something_else_and_those_that_were_disturbe
   one.network = "another";
   fill(a_run("run-5"), one);
   one = a_case();
-  one.trust["load"] = {{"begin", 0.02}, {"others", 0.4}, {"steal", 0.0}};
+  one.trust.load = {.begin = 0.02, .others = 0.4, .steal = 0};
   fill(a_run("run-6"), one);
   one = a_case();
-  one.trust["together"] = false;
+  one.trust.together = false;
   fill(a_run("run-7"), one);
-  EXPECT_TRUE(learned().empty()) << learned().dump();
+  EXPECT_TRUE(learned().empty());
   one = a_case();
-  one.trust["load"] = {{"begin", 0.02}, {"others", 0.04}, {"steal", 0.0}};
+  one.trust.load = {.begin = 0.02, .others = 0.04, .steal = 0};
   fill(a_run("run-8"), one);
   EXPECT_EQ(learned().size(), 1U);
 }
@@ -145,7 +145,7 @@ TEST_F(LearnTest, gives_that_of_a_level_beside_itself_where_runs_had_two_of_each
   const auto row = add_row(run, one, "static");
   add_blocks(row, 5, false, 0);
   add_blocks(row, 5, true, 1);
-  const auto twin = learned_of({{"learned", learned()}}, "static", "static");
+  const auto twin = learned_of({.learned = learned()}, "static", "static");
   EXPECT_NEAR(twin.variance, 0.001 / 3, 1e-9);
   EXPECT_EQ(twin.restarts, 4);
 }
@@ -153,7 +153,7 @@ TEST_F(LearnTest, gives_that_of_a_level_beside_itself_where_runs_had_two_of_each
 TEST_F(LearnTest, is_kept_with_the_run_whose_report_no_later_run_changes) {
   for (const auto* id : {"run-1", "run-2"}) fill(a_run(id), a_case());
   auto one = a_case();
-  one.trust["learned"] = learned();
+  one.trust.learned = learned();
   fill(a_run("run-3"), one);
   const auto shown = [&] {
     const auto result = report::view(store_->load_run("run-3").value());

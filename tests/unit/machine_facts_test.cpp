@@ -17,10 +17,10 @@ class MachineFactsTest : public ::testing::Test {
   }
   int measured_ = 0, looked_up_ = 0;
   bool fails_ = false;
-  MachineFacts facts_{[this](const core::Case& question) -> Result<Json> {
+  MachineFacts facts_{[this](const core::Case& question) -> Result<store::Limits> {
                         ++measured_;
                         if (fails_) return fail("the store is full");
-                        return Json{{"gflops", 100.0 * question.threads}};
+                        return store::Limits{.gflops = 100.0 * question.threads};
                       },
                       [this](int threads) -> Result<ProcessSigma> {
                         ++looked_up_;
@@ -31,7 +31,7 @@ class MachineFactsTest : public ::testing::Test {
 TEST_F(MachineFactsTest, are_taken_once_for_all_cases_of_a_number_of_threads) {
   for (const int batch : {1, 8, 32})
     for (const int threads : {1, 2}) {
-      EXPECT_EQ(facts_.limits(of(threads, batch)).value()["gflops"], 100.0 * threads);
+      EXPECT_EQ(facts_.limits(of(threads, batch))->gflops, 100.0 * threads);
       EXPECT_EQ(facts_.process_sigma(threads)->value, 0.01 * threads);
     }
   EXPECT_EQ(measured_, 2);

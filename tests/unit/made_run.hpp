@@ -44,11 +44,8 @@ inline store::Run run_with(double taken, double begin = 0) {
   one.key = "m";
   one.question = {.model = "m", .threads = 2};
   one.bundle = {{"spec", {{"model", "m"}, {"threads", 2}}}, {"model", {{"name", "m"}}}};
-  one.limits = store::Json::object();
-  analysis::LoadFacts load;
-  load.begin = begin;
-  analysis::add_restarts(load, {{taken, 0.0, 10}});
-  one.trust = {{"process_sigma", 0.01}, {"load", analysis::to_json(load)}};
+  one.trust = {.process_sigma = 0.01, .load = {.begin = begin}};
+  analysis::add_restarts(one.trust.load, {{taken, 0.0, 10}});
   one.reference_level = "eager";
   one.rows = {row("eager", 40, taken, ""), row("static", 10, taken)};
   one.rows[1].info["generate"] = {{"target", "onednn"}, {"options", ""}};

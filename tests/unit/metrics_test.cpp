@@ -117,8 +117,8 @@ store::Run a_run(core::Mode mode) {
   one.question = {.model = "m", .threads = 2};
   one.question.mode = mode;
   one.question.batch = 4;
-  one.bundle = one.limits = Json::object();
-  one.trust = {{"process_sigma", 0.01}};
+  one.bundle = Json::object();
+  one.trust.process_sigma = 0.01;
   one.reference_level = "eager";
   one.rows = {row(1, "eager", 40), row(2, "static", 10)};
   run.cases = {one};
@@ -194,7 +194,7 @@ TEST(Metrics, of_a_case_in_which_others_had_the_cores_say_so_with_each_speedup) 
   auto run = a_run(core::Mode::infer);
   for (auto& one : run.cases[0].rows)
     for (auto& block : one.blocks) block.taken = block.round < 8 ? 0.6 : 0.0;
-  run.cases[0].trust["load"] = {{"begin", 0.6}, {"others", 0.6}, {"steal", 0.0}, {"restarts", {0.6}}};
+  run.cases[0].trust.load = {.begin = 0.6, .others = 0.6, .steal = 0.0, .restarts = {0.6}};
   const auto all = metrics_of(run, run.cases[0]);
   ASSERT_TRUE(find(all, 2, Metric::speedup));
   EXPECT_EQ(find(all, 2, Metric::speedup)->method, "not reliable: other programs had the cores");

@@ -38,8 +38,7 @@ store::Case case_of(std::vector<store::Row> rows, core::Precision precision = co
   one.question = {.model = "net", .inputs = {{.name = "x", .shape = {1, 1}}}, .precision = precision};
   one.id = one.question.id();
   one.bundle = {{"model", {{"name", "net"}}}};
-  one.limits = one.trust = Json::object();
-  one.trust["process_sigma"] = 0.015;
+  one.trust.process_sigma = 0.015;
   one.reference_level = "eager";
   one.rows = std::move(rows);
   return one;
@@ -114,11 +113,11 @@ TEST(view, enough_restarts_say_only_their_number) {
 TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what_is_assumed_of_the_others) {
   auto one = case_of(
       {row_of_times("eager", steady(10)), row_of_times("static", steady(5)), row_of_times("compile", steady(6))});
-  const auto learned = [](const char* first, double variance, int runs) {
-    return Json{{"levels", {first, "eager"}}, {"variance", variance}, {"within", 0.0}, {"df", 3 * runs},
-                {"restarts", 4 * runs},       {"runs", runs}};
+  const auto learned = [](const std::string& first, double variance, int runs) {
+    return store::LearnedPair{{first, "eager"},
+                              {.variance = variance, .df = 3.0 * runs, .restarts = 4 * runs, .runs = runs}};
   };
-  one.trust["learned"] = {learned("aoti", 1, 3), learned("compile", 8e-6, 3)};
+  one.trust.learned = {learned("aoti", 1, 3), learned("compile", 8e-6, 3)};
   const auto words = [&] {
     const auto run = shown({one});
     return first_screen(run, run["cases"][0], glyphs(false)).trust;
@@ -126,8 +125,7 @@ TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what
   EXPECT_THAT(words(),
               HasSubstr("process effect 0.17% (learned from 12 restarts in 3 earlier runs), else at least 1.5% "
                         "(assumed)"));
-  one.trust["learned"][0] = {
-      {"levels", {"eager", "static"}}, {"variance", 8e-4}, {"within", 0.0}, {"df", 3}, {"restarts", 4}, {"runs", 1}};
+  one.trust.learned[0] = {{"eager", "static"}, {.variance = 8e-4, .df = 3, .restarts = 4, .runs = 1}};
   EXPECT_THAT(words(), HasSubstr("process effect 0.17% to 1.41% (learned from 4 restarts in 1 earlier run)"));
   EXPECT_THAT(words(), Not(HasSubstr("assumed")));
 }

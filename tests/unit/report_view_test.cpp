@@ -97,10 +97,8 @@ TEST(report_view, judges_by_what_was_undisturbed_where_others_came_for_a_part_of
         block.taken = 0.5;
         for (auto& ns : block.wall_ns) ns = 70'000'000;
       }
-  analysis::LoadFacts load;
-  load.begin = 0;
+  auto& load = run.cases[0].trust.load = {.begin = 0};
   analysis::add_restarts(load, {{0.01, 0, 30}, {0.5, 0, 10}});
-  run.cases[0].trust["load"] = analysis::to_json(load);
   const auto one = case_of(run);
   EXPECT_EQ(text(one, "headline.level"), "static");
   EXPECT_NEAR(number(one["rows"][1], "ratio.value").value(), 4, 0.05);
@@ -108,7 +106,7 @@ TEST(report_view, judges_by_what_was_undisturbed_where_others_came_for_a_part_of
 
 TEST(report_view, a_run_of_an_older_strata_that_knows_nothing_of_others_is_judged_as_before) {
   auto run = run_with(0.5, 1.0);
-  run.cases[0].trust.erase("load");
+  run.cases[0].trust.load = {};
   for (auto& level : run.cases[0].rows)
     for (auto& block : level.blocks) block.taken.reset();
   EXPECT_EQ(text(case_of(run), "headline.level"), "static");
@@ -124,7 +122,7 @@ TEST(report_view, says_which_reference_it_was_meant_to_have) {
   eager.blocks.clear();
   one.rows[0].level = one.reference_level = "libtorch";
   one.rows.insert(one.rows.begin(), eager);
-  one.trust["reference_wanted"] = "eager";
+  one.trust.reference_wanted = "eager";
   const auto shown = case_of(run);
   EXPECT_EQ(shown["reference_instead_of"],
             (Json{{"level", "eager"}, {"state", "unequal"}, {"reason", "NaN or Inf at 5 places"}}));
@@ -161,7 +159,7 @@ TEST(report_view, a_recommended_variant_is_in_the_ledger_below_its_level) {
 
 Json limits_with(double weight_bytes, double flops, Json uncounted = Json::array()) {
   auto run = run_with(0.01);
-  run.cases[0].limits = {{"gflops", 100.0}, {"gbytes_per_s", 10.0}, {"quiet", true}};
+  run.cases[0].limits = {.gflops = 100, .gbytes_per_s = 10, .quiet = true};
   run.cases[0].bundle.update(
       {{"weight_bytes", weight_bytes}, {"input_bytes", 0}, {"flops", flops}, {"flops_uncounted", uncounted}});
   return case_of(run)["limits"];

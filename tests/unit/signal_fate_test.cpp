@@ -98,7 +98,8 @@ class InitialisationsTest : public ::testing::Test {
   InitialisationsTest() {
     for (auto* one : {&torch_, &tiny_}) {
       one->question.recipe = sgd();
-      one->trust = {{"commonest_class", 0.1}, {"test_images", 400}};
+      one->trust.commonest_class = 0.1;
+      one->trust.test_images = 400;
       one->rows.resize(2);
       one->rows[0].level = "eager";
       one->rows[1].level = "static";

@@ -81,6 +81,35 @@ TEST_F(StoreTest, gives_back_every_raw_sample_after_it_was_closed) {
   EXPECT_EQ(run->settings["preset"], "quick");
 }
 
+TEST_F(StoreTest, gives_back_what_a_run_knew_of_a_case_with_every_fact_and_with_none) {
+  auto store = Store::open(folder_ / "a.db");
+  ASSERT_TRUE(store->begin_run(run("run-1", "2026-11-21T06:00:00Z")));
+  auto full = a_case(), empty = a_case();
+  full.limits = {.gflops = 1.5,
+                 .gbytes_per_s = 2.5,
+                 .instruction_set = "avx2",
+                 .quiet = true,
+                 .seen_gflops = 1.25,
+                 .seen_gbytes_per_s = 2.25};
+  full.trust = {
+      .process_sigma = 0.015,
+      .process_sigma_source = "calibrated",
+      .minimum_effect = 0.01,
+      .together = false,
+      .learned = {{{"eager", "static"}, {.variance = 0.5, .within = 0.25, .df = 9, .restarts = 12, .runs = 3}}},
+      .load = {.begin = 0.5, .others = 0.25, .steal = 0.125, .restarts = {0.25, 0.5}, .other_run = 77},
+      .restarts = 4,
+      .reference_wanted = "compile",
+      .data = "digits",
+      .test_images = 360,
+      .commonest_class = 0.125};
+  empty.key = "def";
+  for (const auto& one : {full, empty}) ASSERT_TRUE(store->add_case("run-1", one));
+  const auto read = store->load_run("run-1");
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->cases, (std::vector{full, empty}));
+}
+
 TEST_F(StoreTest, cases_of_a_run_keep_their_places_when_one_is_written_again) {
   auto store = Store::open(folder_ / "a.db");
   ASSERT_TRUE(store->begin_run(run("run-1", "2026-11-21T06:00:00Z")));

@@ -31,7 +31,7 @@ class TrainingSummary : public ::testing::Test {
     case_.rows[1].level = "static";
   }
 
-  void others_had(double share) { case_.trust = {{"load", {{"begin", share}, {"others", share}, {"steal", 0.0}}}}; }
+  void others_had(double share) { case_.trust.load = {.begin = share, .others = share, .steal = 0}; }
 
   // Of each repeat so many epochs.
   std::vector<TrainedLevel> levels(const std::vector<int>& epochs_of) const {
@@ -85,12 +85,13 @@ TEST_F(TrainingSummary, of_one_that_was_killed_says_so_first_and_promises_no_epo
 }
 
 TEST_F(TrainingSummary, says_that_equivalent_means_nothing_where_no_level_is_above_chance) {
-  case_.trust = {{"commonest_class", 0.9}, {"test_images", 1000}};
+  case_.trust.commonest_class = 0.9;
+  case_.trust.test_images = 1000;
   EXPECT_THAT(chance_words(levels({12}), case_),
               HasSubstr("No level learned anything: none is above the 92.85% that naming the commonest class alone"));
-  case_.trust["commonest_class"] = 0.1;
+  case_.trust.commonest_class = 0.1;
   EXPECT_EQ(chance_words(levels({12}), case_), "");
-  case_.trust = store::Json::object();
+  case_.trust = {};
   EXPECT_EQ(chance_words(levels({12}), case_), "") << "not known";
 }
 

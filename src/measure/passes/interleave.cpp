@@ -32,8 +32,7 @@ std::size_t choose_reference(CaseRun& point) {
   for (std::size_t i = point.participants.size(); i-- > 0;)
     if (point.participants[i].active && !point.participants[i].job.level.harness) chosen = i;
   if (!point.participants[chosen].active) return chosen;
-  if (!point.record.trust.contains("reference_wanted"))
-    point.record.trust["reference_wanted"] = point.record.reference_level;
+  if (auto& wanted = point.record.trust.reference_wanted; wanted.empty()) wanted = point.record.reference_level;
   point.record.reference_level = point.participants[chosen].name();
   return chosen;
 }
@@ -46,7 +45,7 @@ Result<analysis::LoadFacts> look_at_others(CaseRun& point, const MeasuringMark& 
   if (load.busy())
     point.progress.note(fmt::format("warning: other programs use {:.0f}% of this machine{}", *load.begin * 100,
                                     load.other_run ? "; " + analysis::warnings::another_run(*load.other_run) : ""));
-  point.record.trust["load"] = analysis::to_json(load);
+  point.record.trust.load = load;
   STRATA_TRY(point.sink.of_case(point.record));
   return load;
 }
@@ -58,14 +57,14 @@ Result<void> measure_levels(CaseRun& point) {
                       .seed = point.setting.order_seed,
                       .room = point.room(),
                       .twice = point.setting.options.aa,
-                      .process_sigma = point.record.trust["process_sigma"],
+                      .process_sigma = point.record.trust.process_sigma.value(),
                       .trust = &point.record.trust,
                       .reference = choose_reference(point),
                       .warm = point.extras.warm,
                       .sink = &point.sink};
   std::uint64_t needed = 0, available = 0;
   plan.together = fits_together(point, needed, available);
-  point.record.trust["together"] = plan.together;
+  point.record.trust.together = plan.together;
   if (!plan.together) STRATA_TRY(point.warn_once(analysis::warnings::not_together(needed, available)));
   const MeasuringMark mark(store::Store::default_path().parent_path() / "measuring");
   auto load = STRATA_TRY(look_at_others(point, mark));
@@ -84,8 +83,8 @@ Result<void> measure_levels(CaseRun& point) {
   point.loads = done.load;
   choose_reference(point);  // which may have failed meanwhile
   analysis::add_restarts(load, done.load);
-  point.record.trust["load"] = analysis::to_json(load);
-  point.record.trust["restarts"] = done.restarts;
+  point.record.trust.load = load;
+  point.record.trust.restarts = done.restarts;
   if (load.busy()) STRATA_TRY(point.warn_once(analysis::warnings::busy(point.record.id, load)));
   for (const auto& why : done.too_busy) {
     auto warning = analysis::warnings::restarts_part(point.record.id, why);

@@ -56,7 +56,7 @@ Result<void> tune_one(CaseRun& point, std::size_t index) {
                   .preset = "tuning"};
   trial.seed = point.setting.order_seed + index;
   trial.room = point.room();
-  trial.process_sigma = point.record.trust["process_sigma"];
+  trial.process_sigma = point.record.trust.process_sigma.value();
   auto choice = STRATA_TRY(choose_variant(tried, point.references.judge(), trial, point.progress));
   point.participants[index].row.info["tuning"] = std::move(choice.record);
   const auto named =
