@@ -17,7 +17,6 @@ namespace strata::analysis {
 using Json = nlohmann::json;
 using lookup::flag;
 using lookup::number;
-using lookup::whole;
 
 namespace {
 
@@ -59,7 +58,7 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
   reliable_ = find_reliable();
   blocks_ = medians(measured_, room_, 0);
   settle_times();
-  if (flag(run.settings, "tuned")) find_tuned();
+  if (run.settings.tuned) find_tuned();
 }
 
 bool CaseStatistics::find_reliable() const {
@@ -162,8 +161,8 @@ stats::Interval CaseStatistics::start_range(const store::Row& row) const {
 Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
   const auto restarts = stats::restarts_to_resolve(comparison, minimum_);
   if (!restarts || *restarts > 60) return {};
-  const double budget = number(run_.settings, "budget_s").value_or(60),
-               per_restart = budget / whole(run_.settings, "restarts", 4, 1);
+  const auto& effort = run_.settings.effort;
+  const double per_restart = effort.budget_s.value_or(60) / std::max(1, effort.restarts.value_or(4));
   double starts_s = 0;
   for (const auto* row : measured_) starts_s += start_range(*row).value / 1000 + 1;
   const double minutes = *restarts * (per_restart + starts_s) / 60;
@@ -172,7 +171,7 @@ Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
   if (asked == nullptr || asked->options.restarts || asked->options.budget_s) return {};
   asked->options.restarts = *restarts;
   asked->options.budget_s = std::round(*restarts * per_restart);
-  return {{"command", requests::command_of(*request, lookup::text(run_.settings, "store"))}, {"minutes", minutes}};
+  return {{"command", requests::command_of(*request, run_.settings.kept.store)}, {"minutes", minutes}};
 }
 
 Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) const {

@@ -6,7 +6,6 @@
 
 #include "analysis/blocks.hpp"
 #include "analysis/load_facts.hpp"
-#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "store/fingerprint.hpp"
 
@@ -42,8 +41,7 @@ class EarlierRuns {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       for (std::size_t k = i + 1; k < rows.size(); ++k)
         note(rows[i]->name(), rows[k]->name(), stats::log_differences(blocks, i, k));
-      if (lookup::flag(run.settings, "aa"))
-        note(rows[i]->name(), rows[i]->name(), stats::log_differences(twins(*rows[i], room), 0, 1));
+      if (run.settings.aa) note(rows[i]->name(), rows[i]->name(), stats::log_differences(twins(*rows[i], room), 0, 1));
     }
     return !rows.empty();
   }

@@ -38,7 +38,7 @@ Result<void> show_result(const RunArguments& a, store::Store& store, const measu
 void say_of_forecast(const store::Store& store, const std::string& run_id) {
   const auto run = store.load_case(run_id, "");
   if (!run) return;
-  const auto predicted = report::number(run->settings, "predicted_s"), took = report::number(run->settings, "wall_s");
+  const auto predicted = run->settings.predicted_s, took = run->settings.wall_s;
   if (!predicted || !took) return;
   const double off = 100 * (*predicted / std::max(*took, 1e-3) - 1);
   tell(fmt::format("took {:.1f} min, predicted {:.1f} min ({:.0f}% too {})\n", *took / 60, *predicted / 60,
@@ -61,7 +61,7 @@ Result<int> run_as(const requests::CompareRequest& request, const RunArguments& 
   STRATA_TRY(format_option(a.format));
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   const auto path = store::Store::path_of(a.store);
-  if (!a.resumed) kind.settings.update(kept_of(a));
+  if (!a.resumed) kind.kept = kept_of(a);
   ProgressLine line(a.quiet);
   auto ready = engine::prepare_run(request, a, path, kind, line);
   if (interrupted()) return interrupt_exit_code();

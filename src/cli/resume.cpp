@@ -9,7 +9,6 @@
 #include "cli/option.hpp"
 #include "cli/run_verbs.hpp"
 #include "cli/verbs.hpp"
-#include "report/access.hpp"
 #include "report/run_documents.hpp"
 #include "requests/codec.hpp"
 #include "store/store.hpp"
@@ -26,7 +25,7 @@ struct ResumeArguments {
 // Asks again what the run was asked; what is stored of it is not measured again.
 Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<plan::NamedPython>& environments,
                   const fs::path& store, const fs::path& output) {
-  auto request = requests::read_request(report::at(run.settings, "request"));
+  auto request = requests::read_request(run.settings.request);
   if (!request)
     return fail(fmt::format("this strata refuses the request of run {}: {}", run.run_id, request.error().what),
                 "ask again: " + run.command, Exit::usage);
@@ -43,7 +42,7 @@ Result<int> go_on(store::Run run, const ResumeArguments& a, const std::vector<pl
 Result<int> resume(const ResumeArguments& a) {
   const auto path = fs::absolute(store::Store::path_of(a.store));
   auto run = STRATA_TRY(engine::resumable_run(path, a.run));
-  const auto folder = report::text(run.settings, "folder");
+  const auto folder = run.settings.folder;
   std::error_code ec;
   const auto environments = STRATA_TRY(plan::parse_environments(a.environments));
   const auto output = a.output.empty() ? fs::path() : fs::absolute(a.output, ec);

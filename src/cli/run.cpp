@@ -114,7 +114,7 @@ Result<void> show_suite(const SuiteArguments& a, const fs::path& path, const std
 
 // The run that goes on, if one is to.
 Result<void> find_resumed(SuiteArguments& a, const fs::path& store, const suite::Suite& suite) {
-  if (a.resumed && report::text(a.resumed->settings, "hash") != suite.hash)
+  if (a.resumed && a.resumed->settings.suite_run.hash != suite.hash)
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
                 "start a new run of it", Exit::usage);
   if (a.resumed || !a.resume) return {};
@@ -162,13 +162,12 @@ Result<int> run_suite(SuiteArguments& a) {
 
 Result<int> resume_suite(store::Run run, const ResumedWith& with) {
   SuiteArguments a;
-  static_cast<requests::SuiteRequest&>(a) =
-      STRATA_TRY(requests::read_suite_request(report::at(run.settings, "request")));
+  static_cast<requests::SuiteRequest&>(a) = STRATA_TRY(requests::read_suite_request(run.settings.request));
   if (a.python != with.python)  // which set-up has to know before this program starts
     return fail(fmt::format("run {} began with {}", run.run_id, a.python.empty() ? "strata's own Python" : a.python),
                 a.python.empty() ? "leave --python out" : "add --python " + a.python, Exit::usage);
   a.store = with.store;
-  a.format = with.format.empty() ? report::text(run.settings, "format") : with.format;
+  a.format = with.format.empty() ? run.settings.kept.format : with.format;
   a.resumed = std::move(run);
   return run_suite(a);
 }

@@ -5,7 +5,6 @@
 
 #include "cli/console.hpp"
 #include "cli/option.hpp"
-#include "common/lookup.hpp"
 
 namespace strata::cli {
 
@@ -48,18 +47,14 @@ void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string&
       "DIR");
 }
 
-nlohmann::json kept_of(const RunArguments& a) {
-  auto kept = nlohmann::json::object();
-  if (!a.store.empty()) kept["store"] = a.store;
-  if (a.format != RunArguments().format) kept["format"] = a.format;
-  if (!a.output.empty()) kept["output"] = a.output;
-  return kept;
+store::Kept kept_of(const RunArguments& a) {
+  return {.store = a.store, .format = a.format == RunArguments().format ? "" : a.format, .output = a.output};
 }
 
-void take_kept(RunArguments& a, const nlohmann::json& settings) {
-  if (const auto format = lookup::text(settings, "format"); !format.empty()) a.format = format;
-  a.output = lookup::text(settings, "output");
-  a.cluster.shard = lookup::text(settings, "shard");
+void take_kept(RunArguments& a, const store::Settings& settings) {
+  if (!settings.kept.format.empty()) a.format = settings.kept.format;
+  a.output = settings.kept.output;
+  a.cluster.shard = settings.shard.shard;
 }
 
 }  // namespace strata::cli

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ void add_cluster_options(CLI::App& verb, ClusterArguments& a, const std::string&
 
 // What a run keeps of them beside its request, for `resume` and for the commands that it names; and back from its
 // settings.
-nlohmann::json kept_of(const RunArguments& a);
-void take_kept(RunArguments& a, const nlohmann::json& settings);
+store::Kept kept_of(const RunArguments& a);
+void take_kept(RunArguments& a, const store::Settings& settings);
 
 }  // namespace strata::cli

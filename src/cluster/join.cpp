@@ -22,11 +22,7 @@ constexpr std::size_t kNamed = 3;  // points that a note names
 constexpr const char* kOtherRows = "rows_of_shards";
 
 Shard shard_of(const store::Run& run) {
-  return read_shard(lookup::text(run.settings, "shard")).value_or(Shard{});
-}
-
-std::string node_of(const store::Run& run) {
-  return lookup::text(run.settings, "node");
+  return read_shard(run.settings.shard.shard).value_or(Shard{});
 }
 
 // "a, b, c and 4 more".
@@ -46,8 +42,8 @@ class JoinedCases {
     for (auto& place : places_) all.push_back(std::move(place.run_case));
     return all;
   }
-  Json nodes() const {
-    Json all = Json::object();
+  std::map<std::string, std::string> nodes() const {
+    std::map<std::string, std::string> all;
     for (const auto& place : places_) all[place.run_case.id] = place.node;
     return all;
   }
@@ -66,7 +62,8 @@ class JoinedCases {
 };
 
 void JoinedCases::add(const store::Run& run, store::Case run_case) {
-  Place place{.run_case = std::move(run_case), .node = node_of(run), .run = run.run_id, .started = run.started};
+  Place place{
+      .run_case = std::move(run_case), .node = run.settings.shard.node, .run = run.run_id, .started = run.started};
   const auto [known, is_new] = by_key_.emplace(place.run_case.key, places_.size());
   if (is_new) {
     places_.push_back(std::move(place));
@@ -177,17 +174,17 @@ std::vector<store::Warning> join_warnings(const std::vector<store::Run>& runs) {
   return all;
 }
 
-Json about_shards(const std::vector<store::Run>& runs, bool trains) {
-  Json all = Json::array();
+std::vector<store::JoinedShard> about_shards(const std::vector<store::Run>& runs, bool trains) {
+  std::vector<store::JoinedShard> all;
   for (const auto& run : runs) {
     const auto finished =
         std::count_if(run.cases.begin(), run.cases.end(), [](const auto& run_case) { return run_case.finished; });
-    all.push_back({{"shard", lookup::text(run.settings, "shard")},
-                   {"run", run.run_id},
-                   {"node", node_of(run)},
-                   {"cpu", lookup::text(run.machine, "cpu")},
-                   {"state", store::to_string(store::state_of(run))}});
-    if (!trains) all.back()["points"] = finished;
+    all.push_back({.shard = run.settings.shard.shard,
+                   .run = run.run_id,
+                   .node = run.settings.shard.node,
+                   .cpu = lookup::text(run.machine, "cpu"),
+                   .state = store::to_string(store::state_of(run))});
+    if (!trains) all.back().points = finished;
   }
   return all;
 }
@@ -198,12 +195,12 @@ store::Run join_shards(std::vector<store::Run> runs) {
   std::sort(runs.begin(), runs.end(), [](const store::Run& run, const store::Run& other) {
     return std::tuple(shard_of(run).number, run.started) < std::tuple(shard_of(other).number, other.started);
   });
-  const bool trains = lookup::text(runs.front().settings, "verb") == "train";
+  const bool trains = runs.front().settings.verb == "train";
   std::vector<std::string> notes;
   if (trains) runs = one_run_a_shard(std::move(runs), notes);
-  const auto shards = about_shards(runs, trains);
+  auto shards = about_shards(runs, trains);
   auto warnings = join_warnings(runs);
-  Json nodes = Json::object();
+  std::map<std::string, std::string> nodes;
   std::vector<store::Case> all;
   if (trains) {
     all = join_trainings(runs, notes);
@@ -222,8 +219,8 @@ store::Run join_shards(std::vector<store::Run> runs) {
     joined.interrupted = joined.interrupted || run.interrupted;
     joined.finished = run.finished.empty() || joined.finished.empty() ? "" : std::max(joined.finished, run.finished);
   }
-  if (!trains) joined.settings["cases"] = lookup::number(joined.settings, "parts").value_or(0);
-  joined.settings["joined"] = {{"shards", shards}, {"node_of", nodes}, {"notes", notes}};
+  if (!trains) joined.settings.cases = joined.settings.shard.parts.value_or(0);
+  joined.joined = {std::move(shards), std::move(nodes), std::move(notes)};
   return joined;
 }
 
@@ -235,15 +232,15 @@ std::vector<std::int64_t> other_rows(const store::Row& row) {
 }
 
 bool is_shard(const store::Run& run) {
-  return !lookup::text(run.settings, "shard_of").empty();
+  return !run.settings.shard.whole.empty();
 }
 
 Result<store::Run> with_other_shards(store::Run run, const store::Store& store) {
-  const auto whole = lookup::text(run.settings, "shard_of");
+  const auto whole = run.settings.shard.whole;
   const auto listed = STRATA_TRY(store.list_runs(0));
   std::vector<store::Run> runs;
   for (const auto& other : listed) {
-    if (other.run_id == run.run_id || lookup::text(other.settings, "shard_of") != whole) continue;
+    if (other.run_id == run.run_id || other.settings.shard.whole != whole) continue;
     auto loaded = STRATA_TRY(store.load_id(other.run_id));
     runs.push_back(std::move(loaded));
   }

@@ -13,7 +13,7 @@ bool is_shard(const store::Run& run);
 // The run of a shard with those of the others of its whole that the store has. Error: the store's.
 Result<store::Run> with_other_shards(store::Run run, const store::Store& store);
 
-// All of one whole, in any order. `settings.joined` of the result says which run did which shard, where each point was
+// All of one whole, in any order. `joined` of the result says which run did which shard, where each point was
 // measured, and what was measured twice: of that the newer whole one is taken.
 store::Run join_shards(std::vector<store::Run> runs);
 

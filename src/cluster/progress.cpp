@@ -11,7 +11,6 @@
 
 #include "cluster/shard.hpp"
 #include "common/escape.hpp"
-#include "common/lookup.hpp"
 #include "common/places.hpp"
 #include "common/scratch_folder.hpp"
 #include "common/text.hpp"
@@ -60,7 +59,7 @@ struct ShardCopy {
 
 // Repeats whose last epoch every level that learned has.
 std::int64_t repeats_done(const store::Store& store, const store::Run& run) {
-  const auto epochs = lookup::number(run.settings, "epochs").value_or(1);
+  const auto epochs = run.settings.training.epochs.value_or(1);
   std::set<int> done;
   for (const auto& run_case : run.cases)
     for (const auto& row : run_case.rows) {
@@ -89,13 +88,12 @@ Result<ShardCopy> read_shard_copy(const fs::path& path, const SharedFolder& fold
   if (!store) return tl::unexpected(store.error());
   const auto runs = STRATA_TRY(store->list_runs(0));
   for (const auto& run : runs) {  // the newest first
-    if (lookup::text(run.settings, "shard_of") != folder.id ||
-        lookup::text(run.settings, "shard") != Shard{shard, folder.shards}.text())
+    if (run.settings.shard.whole != folder.id || run.settings.shard.shard != Shard{shard, folder.shards}.text())
       continue;
     const auto whole = STRATA_TRY(store->load_id(run.run_id));
     ShardCopy shard_copy;
     shard_copy.run = run.run_id;
-    shard_copy.node = lookup::text(run.settings, "node");
+    shard_copy.node = run.settings.shard.node;
     shard_copy.whole = store::state_of(run) == store::RunState::finished;
     shard_copy.done = folder.verb == "train" ? repeats_done(*store, whole) : points_done(whole);
     return shard_copy;

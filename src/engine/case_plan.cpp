@@ -12,7 +12,6 @@
 #include "plan/bundle.hpp"
 #include "plan/clients.hpp"
 #include "plan/model_file.hpp"
-#include "report/access.hpp"
 
 namespace strata::engine {
 namespace fs = std::filesystem;
@@ -60,10 +59,10 @@ std::optional<Seen> seen(const Prepared& ready, const core::Case& question, cons
   const auto runs = store->list_runs(kLookedAt);
   const auto prefix = fmt::format("{}/{}/", question.model, name_of(question.mode));
   for (const auto& run : runs.value_or(std::vector<store::Run>())) {
-    const auto wall = report::number(run.settings, "wall_s");
+    const auto wall = run.settings.wall_s;
     const auto& effort = ready.setting.effort;
-    if (!wall || run.interrupted || report::number(run.settings, "restarts") != effort.restarts ||
-        report::number(run.settings, "budget_s") != effort.budget_s)
+    if (!wall || run.interrupted || run.settings.effort.restarts != effort.restarts ||
+        run.settings.effort.budget_s != effort.budget_s)
       continue;
     const auto cases = store->run_cases(run.run_id).value_or(std::vector<store::ListedCase>());
     const bool same = !cases.empty() && std::all_of(cases.begin(), cases.end(), [&](const auto& run_case) {

@@ -11,7 +11,10 @@ namespace {
 Result<MeasuredRun> measure(const CompareRequest& asked, const RunContext& context, const std::string& store_name,
                             RunKind kind, EventSink& events) {
   const auto path = store::Store::path_of(store_name);
-  if (!store_name.empty()) kind.settings["store"] = store_name;
+  if (!store_name.empty()) {
+    kind.kept = context.resumed ? context.resumed->settings.kept : store::Kept();
+    kind.kept->store = store_name;
+  }
   auto ready = STRATA_TRY(prepare_run(asked, context, path, kind, events));
   auto store = STRATA_TRY(store::Store::open(path));
   auto ended = STRATA_TRY(run_prepared(ready, asked, context, store, kind, events));

@@ -123,21 +123,19 @@ store::Run describe_run(const Prepared& ready, const CompareRequest& request, co
   run.environments = environments_of(s);
   run.process = store::this_process();
   std::error_code ignored;
-  run.settings = {{"preset", s.effort.preset},
-                  {"restarts", s.effort.restarts},
-                  {"budget_s", s.effort.budget_s},
-                  {"aa", request.options.aa},
-                  {"deep", request.options.deep},
-                  {"tuned", request.options.tuned},
-                  {"clients", request.options.clients.empty() ? Json() : Json(request.options.clients)},
-                  {"dynamic", request.options.dynamic.empty() ? Json() : Json(request.options.dynamic)},
-                  {"slo", request.options.slo.empty() ? Json() : Json(request.options.slo)},
-                  {"eval", request.options.eval.empty() ? Json() : Json(request.options.eval)},
-                  {"ci_width", s.effort.ci_width > 0 ? Json(s.effort.ci_width) : Json()},
-                  {"cases", ready.specs.size()},
-                  {"memory_limit_gib", s.options.memory_limit_gib ? Json(*s.options.memory_limit_gib) : Json()},
-                  {"folder", fs::current_path(ignored).string()}};
-  if (!context.suite.is_null()) run.settings["suite"] = context.suite;
+  run.settings = {.folder = fs::current_path(ignored).string(),
+                  .effort = {.preset = s.effort.preset, .restarts = s.effort.restarts, .budget_s = s.effort.budget_s},
+                  .aa = request.options.aa,
+                  .deep = request.options.deep,
+                  .tuned = request.options.tuned,
+                  .clients = request.options.clients,
+                  .dynamic = request.options.dynamic,
+                  .slo = request.options.slo,
+                  .eval = request.options.eval,
+                  .memory_limit_gib = s.options.memory_limit_gib,
+                  .cases = ready.specs.size(),
+                  .suite = context.suite};
+  if (s.effort.ci_width > 0) run.settings.effort.ci_width = s.effort.ci_width;
   return run;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "engine/run_request.hpp"
-#include "report/access.hpp"
 #include "store/run_state.hpp"
 #include "store/store.hpp"
 
@@ -21,7 +20,7 @@ Result<store::Run> resumable_run(const fs::path& path, const std::string& which)
   if (run->imported)
     return fail(fmt::format("run {} came from another store, and what it says is not executed here", run->run_id),
                 "continue it where it was measured, or run its command, if you trust it: " + run->command, Exit::usage);
-  if (!report::at(run->settings, "request").is_object())
+  if (!run->settings.request.is_object())
     return fail(fmt::format("run {} does not say what it was asked", run->run_id), "ask again: " + run->command,
                 Exit::usage);
   return run;

@@ -2,7 +2,6 @@
 // The run that answers a request.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -16,10 +15,10 @@ using requests::SweepRequest;
 using requests::TrainRequest;
 
 struct RunContext {
-  std::string command;                // how it was asked for, as a shell reads it
-  std::optional<store::Run> resumed;  // the run that goes on
-  nlohmann::json suite;               // the suite run that this is a part of (docs/suites.md), or null
-  bool dry_run = false;               // nothing is installed or measured
+  std::string command;                  // how it was asked for, as a shell reads it
+  std::optional<store::Run> resumed;    // the run that goes on
+  std::optional<store::OfSuite> suite;  // the suite run that this is a part of (docs/suites.md)
+  bool dry_run = false;                 // nothing is installed or measured
 };
 
 }  // namespace strata::engine

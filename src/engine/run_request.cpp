@@ -17,7 +17,6 @@
 
 namespace strata::engine {
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 namespace {
 
 constexpr std::int64_t kHighestBatch = 4096;  // that is searched where nobody says another
@@ -65,7 +64,7 @@ Result<BatchBounds> begin_search(const SweepRequest& request, Prepared& ready) {
 }  // namespace
 
 RunKind comparison(const CompareRequest& request) {
-  return {.verb = "", .measure = run_cases, .settings = {{"request", requests::to_json(request)}}};
+  return {.verb = "", .measure = run_cases, .request = requests::to_json(request)};
 }
 
 RunKind sweep(const SweepRequest& request, const RunContext& context, const std::optional<OwnShard>& own) {
@@ -74,8 +73,6 @@ RunKind sweep(const SweepRequest& request, const RunContext& context, const std:
     BatchBounds bounds;
   };
   const auto begun = std::make_shared<Begun>();
-  auto settings = own ? own->settings : Json::object();
-  settings["request"] = requests::to_json(request);
   const auto shard = own ? std::optional(own->shard) : std::nullopt;
   return {.verb = "sweep",
           .arrange = [&request, dry_run = context.dry_run, begun, shard](Prepared& ready) -> Result<void> {
@@ -90,18 +87,20 @@ RunKind sweep(const SweepRequest& request, const RunContext& context, const std:
                                 EventSink& events) {
                 return SweepRunner(request, begun->bounds, ready, *begun->grid, facts, store, stored, events).run();
               },
-          .settings = std::move(settings)};
+          .request = requests::to_json(request),
+          .shard = own ? std::optional(own->facts) : std::nullopt};
 }
 
 RunKind training(TrainingPlan& plan, const RunContext& context, const std::optional<OwnShard>& own) {
-  Json all = Json::object();
-  if (!context.resumed) {  // else it is judged as it began
-    all = {{"dataset", plan.dataset}, {"epochs", plan.epochs},           {"repeats", plan.repeats},
-           {"margin", plan.margin},   {"loss_margin", plan.loss_margin}, {"rule", plan.rule}};
-    if (plan.target) all["target"] = *plan.target;
-  }
-  all["request"] = plan.asked;
-  if (own) all.update(own->settings);
+  std::optional<store::TrainingFacts> judged;
+  if (!context.resumed)  // else it is judged as it began
+    judged = {.dataset = plan.dataset,
+              .rule = plan.rule,
+              .epochs = plan.epochs,
+              .repeats = plan.repeats,
+              .margin = plan.margin,
+              .loss_margin = plan.loss_margin,
+              .target = plan.target};
   return {.verb = "train",
           .arrange = [](Prepared& ready) -> Result<void> {
             drop_untrained(ready);
@@ -109,7 +108,9 @@ RunKind training(TrainingPlan& plan, const RunContext& context, const std::optio
           },
           .measure = [&plan](Prepared& ready, measure::MachineFacts& facts, store::Store& store, StoredRun& stored,
                              EventSink& events) { return run_training(plan, ready, facts, store, stored, events); },
-          .settings = std::move(all)};
+          .request = plan.asked,
+          .shard = own ? std::optional(own->facts) : std::nullopt,
+          .training = std::move(judged)};
 }
 
 Result<Prepared> prepare_run(const CompareRequest& request, const RunContext& context, const fs::path& store,
@@ -127,8 +128,11 @@ Result<EndedRun> run_prepared(Prepared& ready, const CompareRequest& request, co
   if (const auto notice = plan::notice_of(request.options.model); !notice.empty()) events.note(notice);
   auto facts = measure::MachineFacts::of(ready.setting.machine, ready.setting.effort.budget_s, store);
   auto run = context.resumed ? *context.resumed : describe_run(ready, request, context);
-  if (!kind.verb.empty()) run.settings["verb"] = kind.verb;
-  run.settings.update(kind.settings);
+  if (!kind.verb.empty()) run.settings.verb = kind.verb;
+  run.settings.request = kind.request;
+  run.settings.shard = kind.shard.value_or(run.settings.shard);
+  run.settings.training = kind.training.value_or(run.settings.training);
+  run.settings.kept = kind.kept.value_or(run.settings.kept);
   return carry_out(std::move(run), context.resumed.has_value(), ready, store,
                    [&](StoredRun& stored) { return kind.measure(ready, facts, store, stored, events); });
 }

@@ -17,7 +17,11 @@ struct RunKind {
   std::function<Result<void>(Prepared&)> arrange{};  // the cases and their effort, before anything is planned
   std::function<Result<measure::Outcome>(Prepared&, measure::MachineFacts&, store::Store&, StoredRun&, EventSink&)>
       measure{};
-  nlohmann::json settings = nlohmann::json::object();  // that are stored of the run beside all verbs'
+  // What is stored of the run beside all verbs' own facts; nullopt: nothing, or what it has, where it goes on.
+  nlohmann::json request{};
+  std::optional<store::ShardFacts> shard{};
+  std::optional<store::TrainingFacts> training{};
+  std::optional<store::Kept> kept{};
 };
 
 RunKind comparison(const CompareRequest& request);

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/lookup.hpp"
 #include "common/places.hpp"
 #include "data/cache.hpp"
 #include "plan/options.hpp"
@@ -61,13 +60,12 @@ Result<Json> question_of(requests::Request request) {
 }
 
 // The newest run of the shard that the store has. Its cases are left out.
-Result<std::optional<store::Run>> newest_run(const fs::path& path, const Json& settings) {
+Result<std::optional<store::Run>> newest_run(const fs::path& path, const store::ShardFacts& shard) {
   if (!there_is(path)) return std::nullopt;
   const auto store = STRATA_TRY(store::Store::open_existing(path));
   auto runs = STRATA_TRY(store.list_runs(0));
   for (auto& run : runs)
-    if (lookup::text(run.settings, "shard_of") == lookup::text(settings, "shard_of") &&
-        lookup::text(run.settings, "shard") == lookup::text(settings, "shard"))
+    if (run.settings.shard.whole == shard.whole && run.settings.shard.shard == shard.shard)
       return std::optional(std::move(run));
   return std::nullopt;
 }
@@ -80,7 +78,7 @@ Result<void> go_on(const fs::path& path, RunContext& context, OwnShard& own, Eve
   own.lock = std::make_shared<FileLock>(path.string() + ".lock", [&] {
     events.note(fmt::format("shard {}: another process is at it: waiting for its end", own.shard.text()));
   });
-  const auto earlier = STRATA_TRY(newest_run(path, own.settings));
+  const auto earlier = STRATA_TRY(newest_run(path, own.facts));
   if (!earlier) return {};
   const auto state = store::state_of(*earlier);
   if (state == store::RunState::running)
@@ -158,13 +156,11 @@ Result<OwnShard> own_shard(const ShardChoice& chosen, const CompareRequest& requ
   own.shard = shard;
   own.parts = whole.parts;
   const auto node = node_name();
-  own.settings = {
-      {"shard", shard.text()}, {"shard_of", whole.id(seed, shard.count)}, {"parts", whole.parts}, {"node", node}};
+  own.facts = {.shard = shard.text(), .whole = whole.id(seed, shard.count), .node = node, .parts = whole.parts};
   if (chosen.go_on && !context.resumed) STRATA_TRY(go_on(store, context, own, events));
   // what it did on another node before stays named
-  const auto before = context.resumed ? lookup::text(context.resumed->settings, "node") : std::string();
-  if (!before.empty() && before != node)
-    own.settings["node"] = before.ends_with(", " + node) ? before : before + ", " + node;
+  const auto before = context.resumed ? context.resumed->settings.shard.node : std::string();
+  if (!before.empty() && before != node) own.facts.node = before.ends_with(", " + node) ? before : before + ", " + node;
   return own;
 }
 

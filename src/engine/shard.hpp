@@ -39,7 +39,7 @@ Result<ShardedWork> sharded_work(const requests::Request& request);
 struct OwnShard {
   cluster::Shard shard;
   std::size_t parts = 0;    // of the whole
-  nlohmann::json settings;  // that its run keeps
+  store::ShardFacts facts;  // that its run keeps
   std::string done;         // the run in the store that has all of it; empty: none
   // With --resume: a process of a node that was given up may still be at it.
   std::shared_ptr<FileLock> lock;

@@ -15,7 +15,7 @@ namespace strata::engine {
 StoredRun::StoredRun(store::Run run, store::Store& store, const std::vector<level::BrokenLevel>& problems, bool resumed)
     : run_(std::move(run)), store_(store), problems_(problems), resumed_(resumed) {
   run_.process = store::this_process();
-  if (resumed) before_s_ = report::number(run_.settings, "wall_s").value_or(0);
+  if (resumed) before_s_ = run_.settings.wall_s.value_or(0);
 }
 
 Result<void> StoredRun::begin() {
@@ -32,7 +32,7 @@ bool StoredRun::end(double wall_s, std::optional<Error>& failed) {
   if (interrupted()) (void)store_.add_warning(run_.run_id, analysis::warnings::interrupted_run());
   run_.finished = utc_now();
   run_.interrupted = interrupted() || is_cut_;
-  run_.settings["wall_s"] = before_s_ + wall_s;
+  run_.settings.wall_s = before_s_ + wall_s;
   auto ended = store_.finish_run(run_);
   if (ended) ended = store_.drop_empty_run(run_.run_id);
   if (!ended && !failed) failed = ended.error();

@@ -20,8 +20,8 @@ class StoredRun {
 
   Result<void> begin();
 
-  // Of the run's settings: stored with its first case, and anew when it ends.
-  void set(const std::string& name, const nlohmann::json& value) { run_.settings[name] = value; }
+  // Stored with its first case, and anew when it ends.
+  store::Settings& settings() { return run_.settings; }
 
   // A case that was being measured did not come to its end.
   void cut_short() { is_cut_ = true; }

@@ -15,14 +15,12 @@
 #include "plan/scale.hpp"
 #include "probe/gpu.hpp"
 #include "probe/machine.hpp"
-#include "report/access.hpp"
 #include "report/format.hpp"
 #include "requests/codec.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::engine {
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 namespace {
 
 std::string joined(const std::vector<std::string>& words) {
@@ -102,21 +100,19 @@ store::Run describe_suite(const suite::Suite& suite, const std::vector<SuiteEntr
   run.command = command;
   run.version = STRATA_VERSION;
   run.machine = probe::machine();
-  Json all = Json::array();
-  for (const auto& entry : entries)
-    all.push_back({{"command", entry.command}, {"label", entry.label}, {"state", ""}, {"reason", ""}});
   std::error_code ignored;
-  run.settings = {{"verb", "run"},
-                  {"title", suite.title},
-                  {"about", suite.about},
-                  {"source", suite.source},
-                  {"file", fs::absolute(suite.path, ignored).string()},
-                  {"hash", suite.hash},
-                  {"scale", request.scale},
-                  {"request", requests::to_json(request)},
-                  {"format", format},
-                  {"folder", fs::current_path(ignored).string()},
-                  {"entries", all}};
+  run.settings = {.verb = "run",
+                  .request = requests::to_json(request),
+                  .folder = fs::current_path(ignored).string(),
+                  .kept = {.format = format},
+                  .suite_run = {.title = suite.title,
+                                .about = suite.about,
+                                .source = suite.source,
+                                .file = fs::absolute(suite.path, ignored).string(),
+                                .hash = suite.hash,
+                                .scale = request.scale}};
+  for (const auto& entry : entries)
+    run.settings.suite_run.entries.push_back({.command = entry.command, .label = entry.label});
   return run;
 }
 
@@ -150,9 +146,8 @@ Result<std::optional<store::Run>> SuiteRun::unfinished(const fs::path& path, con
   if (!store) return tl::unexpected(store.error());
   auto runs = STRATA_TRY(store->list_runs(0));
   for (auto& run : runs) {
-    if (report::text(run.settings, "verb") != "run" || report::text(run.settings, "hash") != hash ||
-        report::text(run.settings, "scale") != scale)
-      continue;
+    const auto& suite = run.settings.suite_run;
+    if (run.settings.verb != "run" || suite.hash != hash || suite.scale != scale) continue;
     if (run.imported || store::state_of(run) == store::RunState::running) continue;
     return std::optional(std::move(run));
   }
@@ -161,8 +156,7 @@ Result<std::optional<store::Run>> SuiteRun::unfinished(const fs::path& path, con
 
 void SuiteRun::predict(const std::vector<PlannedEntry>& entries) {
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (!is_done(i) && entries[i].predicted_s && !entry(i).contains("predicted_s"))
-      entry(i)["predicted_s"] = *entries[i].predicted_s;
+    if (!is_done(i) && entries[i].predicted_s && !entry(i).predicted_s) entry(i).predicted_s = entries[i].predicted_s;
 }
 
 Result<void> SuiteRun::begin(bool resumed) {
@@ -177,20 +171,18 @@ Result<void> SuiteRun::write() {
 }
 
 bool SuiteRun::is_done(std::size_t place) const {
-  const auto& entries = report::list(run_.settings, "entries");
+  const auto& entries = run_.settings.suite_run.entries;
   if (place >= entries.size()) return false;
   const auto& entry = entries[place];
-  return report::text(entry, "state") == "done" ||
-         (report::text(entry, "state") == "failed" && !report::text(entry, "run").empty());
+  return entry.state == "done" || (entry.state == "failed" && !entry.run.empty());
 }
 
 Result<std::optional<store::Run>> SuiteRun::run_of(std::size_t place) const {
   const auto store = STRATA_TRY(store::Store::open_existing(store_));
   const auto runs = STRATA_TRY(store.list_runs(0));
   for (const auto& run : runs) {
-    if (report::text(run.settings, "suite.run") != run_.run_id ||
-        report::number(run.settings, "suite.entry") != static_cast<double>(place + 1))
-      continue;
+    const auto& suite = run.settings.suite;
+    if (!suite || suite->run != run_.run_id || suite->entry != static_cast<int>(place + 1)) continue;
     auto whole = STRATA_TRY(store.load_id(run.run_id));
     if (!whole.cases.empty()) return std::optional(std::move(whole));
   }
@@ -203,7 +195,8 @@ SuiteRun::Done SuiteRun::run_entry(const PlannedEntry& planned, std::size_t plac
   RunContext context{
       .command = planned.entry.command,
       .resumed = {},
-      .suite = {{"run", run_.run_id}, {"title", report::text(run_.settings, "title")}, {"entry", place + 1}}};
+      .suite = store::OfSuite{
+          .run = run_.run_id, .title = run_.settings.suite_run.title, .entry = static_cast<int>(place + 1)}};
   auto before = run_of(place);
   if (!before) return {"failed", before.error().what, 1};
   // it came to its end while nobody wrote that down, or was gone on with by itself
@@ -234,16 +227,16 @@ Result<void> SuiteRun::go_on(const std::vector<PlannedEntry>& entries, EventSink
     for (std::size_t k = i; k < entries.size(); ++k)
       if (!is_done(k)) left += entries[k].predicted_s.value_or(0);
     events.note(fmt::format("entry {} of {}{}: {}", i + 1, entries.size(),
-                            left > 0 ? ", " + report::about(left) + " left" : "", report::text(entry(i), "command")));
+                            left > 0 ? ", " + report::about(left) + " left" : "", entry(i).command));
     const auto start = std::chrono::steady_clock::now();
     const auto done = run_entry(entries[i], i, runner);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     auto& recorded = entry(i);
-    recorded["state"] = done.state;
-    recorded["reason"] = done.reason;
-    recorded["exit_code"] = done.code;
-    if (done.state != "unavailable") recorded["took_s"] = report::number(recorded, "took_s").value_or(0) + took;
-    if (const auto run = run_of(i); run && *run) recorded["run"] = (*run)->run_id;
+    recorded.state = done.state;
+    recorded.reason = done.reason;
+    recorded.exit_code = done.code;
+    if (done.state != "unavailable") recorded.took_s = recorded.took_s.value_or(0) + took;
+    if (const auto run = run_of(i); run && *run) recorded.run = (*run)->run_id;
     if (!done.reason.empty()) events.note(fmt::format("entry {}: {}: {}", i + 1, done.state, done.reason));
     STRATA_TRY(write());
   }
@@ -269,11 +262,10 @@ Result<void> SuiteRun::end() {
 int SuiteRun::exit_code() const {
   if (interrupted()) return interrupt_exit_code();
   bool failed = false, lacks = false, any = false;
-  for (const auto& entry : report::list(run_.settings, "entries")) {
-    const auto state = report::text(entry, "state");
-    failed = failed || state == "failed";
-    lacks = lacks || report::number(entry, "exit_code") == static_cast<double>(Exit::environment);
-    any = any || state == "done";
+  for (const auto& entry : run_.settings.suite_run.entries) {
+    failed = failed || entry.state == "failed";
+    lacks = lacks || entry.exit_code == static_cast<int>(Exit::environment);
+    any = any || entry.state == "done";
   }
   return static_cast<int>(failed ? Exit::failed : lacks || !any ? Exit::environment : Exit::ok);
 }

@@ -70,7 +70,7 @@ class SuiteRun {
   // The run of an entry that an earlier go left, whatever became of it; nullopt: none.
   Result<std::optional<store::Run>> run_of(std::size_t place) const;
   Result<void> write();
-  nlohmann::json& entry(std::size_t place) { return run_.settings["entries"][place]; }
+  store::EntryFacts& entry(std::size_t place) { return run_.settings.suite_run.entries.at(place); }
 
   store::Run run_;
   std::filesystem::path store_;

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <set>
 
-#include "common/lookup.hpp"
 #include "core/bundle_info.hpp"
 #include "measure/calibrate.hpp"
 #include "plan/training_time.hpp"
@@ -59,28 +58,28 @@ std::size_t within_two(const std::vector<Prediction>& all) {
   }));
 }
 
-Json to_json(const plan::MeasuredVisit& seen) {
-  return {{"kind", std::string(plan::name_of(seen.visit.kind))},
-          {"fresh", seen.visit.fresh},
-          {"levels", seen.visit.levels},
-          {"count", seen.visit.count},
-          {"trains", seen.visit.trains},
-          {"flops", seen.visit.flops},
-          {"capture_s", seen.capture_s},
-          {"rest_s", seen.rest_s}};
+store::VisitFacts facts_of(const plan::MeasuredVisit& seen) {
+  return {.kind = std::string(plan::name_of(seen.visit.kind)),
+          .levels = seen.visit.levels,
+          .fresh = seen.visit.fresh,
+          .trains = seen.visit.trains,
+          .count = static_cast<int>(seen.visit.count),
+          .flops = seen.visit.flops,
+          .capture_s = seen.capture_s,
+          .rest_s = seen.rest_s};
 }
 
-plan::MeasuredVisit read_visit(const Json& stored) {
+plan::MeasuredVisit seen_of(const store::VisitFacts& stored) {
   plan::MeasuredVisit seen;
   for (const auto kind : {plan::VisitKind::whole, plan::VisitKind::light, plan::VisitKind::later})
-    if (lookup::text(stored, "kind") == plan::name_of(kind)) seen.visit.kind = kind;
-  seen.visit.fresh = lookup::flag(stored, "fresh");
-  seen.visit.levels = lookup::text(stored, "levels");
-  seen.visit.count = static_cast<std::size_t>(lookup::whole(stored, "count", 1, 1, 1000));
-  seen.visit.trains = lookup::flag(stored, "trains");
-  seen.visit.flops = std::max(0.0, lookup::number(stored, "flops").value_or(0));
-  seen.capture_s = lookup::number(stored, "capture_s").value_or(0);
-  seen.rest_s = lookup::number(stored, "rest_s").value_or(0);
+    if (stored.kind == plan::name_of(kind)) seen.visit.kind = kind;
+  seen.visit.fresh = stored.fresh;
+  seen.visit.levels = stored.levels;
+  seen.visit.count = static_cast<std::size_t>(std::clamp(stored.count, 1, 1000));
+  seen.visit.trains = stored.trains;
+  seen.visit.flops = stored.flops;
+  seen.capture_s = stored.capture_s;
+  seen.rest_s = stored.rest_s;
   return seen;
 }
 
@@ -135,9 +134,9 @@ void SweepForecast::learn_from_store(const fs::path& path) {
   const auto machine = measure::machine_key(ready_.setting.machine);
   const auto runs = store->list_runs(kRunsLookedAt);
   for (const auto& run : runs.value_or(std::vector<store::Run>())) {
-    if (lookup::text(run.settings, "visited.model") != model_ || measure::machine_key(run.machine) != machine) continue;
-    for (const auto& visit : lookup::list(run.settings, "visited.visits"))
-      if (visits_.seen() < kVisitsRead) visits_.add(read_visit(visit));
+    if (run.settings.visited.model != model_ || measure::machine_key(run.machine) != machine) continue;
+    for (const auto& visit : run.settings.visited.visits)
+      if (visits_.seen() < kVisitsRead) visits_.add(seen_of(visit));
   }
   before_ = visits_.seen();
   const auto peaks = store->peak_memories(model_, ready_.setting.machine, kPeaksRead);

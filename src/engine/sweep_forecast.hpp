@@ -88,8 +88,8 @@ class SweepForecast {
   std::size_t before_ = 0;  // visits of earlier sweeps
 };
 
-// What a sweep's run keeps of its visits in its settings, and back.
-nlohmann::json to_json(const plan::MeasuredVisit& seen);
-plan::MeasuredVisit read_visit(const nlohmann::json& stored);
+// What a sweep's run keeps of its visits, and back.
+store::VisitFacts facts_of(const plan::MeasuredVisit& seen);
+plan::MeasuredVisit seen_of(const store::VisitFacts& stored);
 
 }  // namespace strata::engine

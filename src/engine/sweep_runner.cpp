@@ -14,7 +14,6 @@
 #include "analysis/metrics.hpp"
 #include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
-#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/state.hpp"
 #include "core/bundle_info.hpp"
@@ -22,7 +21,6 @@
 #include "stats/schedule.hpp"
 
 namespace strata::engine {
-using Json = nlohmann::json;
 namespace {
 
 constexpr double kSameLimit = 0.9;  // a level that had this share of today's limit would run out again
@@ -46,11 +44,10 @@ SweepRunner::SweepRunner(const SweepRequest& request, const BatchBounds& bounds,
       bounds_(bounds) {
   if (!request.find_batch.empty()) {
     if (auto rule = analysis::parse_batch_rule(request.find_batch)) rule_ = *rule;
-    stored.set("find_batch", request.find_batch);
+    stored.settings().find_batch = request.find_batch;
   }
   for (const auto& spec : ready.specs) add_point(spec);
-  stored_visits_ = Json::array();
-  if (const auto* before = ready.setting.resumed) stored_visits_ = lookup::list(before->settings, "visited.visits");
+  if (const auto* before = ready.setting.resumed) stored_visits_ = before->settings.visited.visits;
 }
 
 SweepRunner::Point* SweepRunner::add_point(const core::CaseSpec& spec) {

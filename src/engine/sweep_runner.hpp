@@ -93,7 +93,7 @@ class SweepRunner {
   const double visit_s_;                 // measured time of a visit, if the budget does not say it
   double measured_s_ = 0;                // of the visit that runs
   SweepForecast forecast_;
-  nlohmann::json stored_visits_;  // of the run, as its settings keep them
+  std::vector<store::VisitFacts> stored_visits_;  // of the run
   std::size_t visits_ = 0;
   bool spent_ = false;  // the budget
   std::optional<analysis::BatchRule> rule_;

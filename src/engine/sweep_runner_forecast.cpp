@@ -11,7 +11,6 @@
 #include "report/format.hpp"
 
 namespace strata::engine {
-using Json = nlohmann::json;
 void SweepRunner::capture_smallest() {
   const auto* spec = forecast_.knows_work() ? nullptr : forecast_.smallest();
   if (spec == nullptr || interrupted()) return;
@@ -52,13 +51,13 @@ void SweepRunner::note_visit(Point& point, bool first, double predicted_s, doubl
   seen.visit.fresh = first && !point.captured->bundle.cached;
   seen.capture_s = seen.visit.fresh ? capture_s : 0;
   seen.rest_s = std::max(0.0, took_s - measured_s_ - capture_s);
-  stored_visits_.push_back(to_json(seen));
+  stored_visits_.push_back(facts_of(seen));
   forecast_.learn(seen);
 }
 
 // Of points that had all their visits from this process.
 void SweepRunner::note_forecast_errors() {
-  stored_.set("visited", {{"model", forecast_.model()}, {"visits", stored_visits_}});
+  stored_.settings().visited = {forecast_.model(), stored_visits_};
   std::vector<Prediction> planned, on_the_way, memory;
   for (const auto& point : points_) {
     if (point->missing || point->visits != walks_ || point->planned.seconds <= 0) continue;
@@ -73,7 +72,7 @@ void SweepRunner::note_forecast_errors() {
                   within_two(planned), planned.size(), within_two(on_the_way));
   if (!memory.empty())
     words += fmt::format("; predicted memory for {} of {} at which it was measured", within_two(memory), memory.size());
-  stored_.set("forecast", words);
+  stored_.settings().forecast = words;
   events_.note(words);
 }
 

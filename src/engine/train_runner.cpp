@@ -155,7 +155,7 @@ Result<measure::Outcome> run_training(TrainingPlan& plan, const Prepared& ready,
               static_cast<std::int64_t>(opened.set.test.count));
   if (!plan.scaled.empty()) {
     events.note(plan.scaled);
-    stored.set("scaled", plan.scaled);
+    stored.settings().training.scaled = plan.scaled;
   }
   const auto bundle = STRATA_TRY(capture(ready, opened.set, events));
   const auto temporary = STRATA_TRY(temporary_folder(s.place.cache));
@@ -167,7 +167,7 @@ Result<measure::Outcome> run_training(TrainingPlan& plan, const Prepared& ready,
   const auto begun_with = STRATA_TRY(weights_of(plan, bundle, scratch, s.place));
   const auto prediction = forecast_training(plan, ready, store.path(), work, bundle, opened.set.name);
   say_of_time(prediction, events);
-  if (prediction.known && s.resumed == nullptr) stored.set("predicted_s", prediction.seconds);
+  if (prediction.known && s.resumed == nullptr) stored.settings().predicted_s = prediction.seconds;
   STRATA_TRY(stored.begin());
   const auto keep = store.path().parent_path() / "trainings" / s.run_id;
   measure::Outcome all;

@@ -55,7 +55,7 @@ class GroupView {
     const auto apart = group_.cases.size() > 1;
     return {{"id", without_precision(first)},
             {"reference", reference},
-            {"score", at(run_.settings, "eval")},
+            {"score", run_.settings.eval.empty() ? Json() : Json(run_.settings.eval)},
             {"measured_apart", apart},
             {"points", points}};
   }

@@ -110,7 +110,7 @@ std::string words_of_answers(const std::vector<BatchAnswer>& answers, const anal
 }  // namespace
 
 std::optional<BestBatch> best_batch(const store::Run& run, const analysis::Grid& grid) {
-  const auto rule = analysis::parse_batch_rule(text(run.settings, "find_batch"));
+  const auto rule = analysis::parse_batch_rule(run.settings.find_batch);
   if (!rule) return std::nullopt;
   const auto answers = analysis::find_batches(run, grid, *rule);
   return BestBatch{

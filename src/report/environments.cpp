@@ -43,7 +43,7 @@ std::string torch_versions(const Json& environments) {
 
 requests::Named named_beside(const store::Run& run, const store::Row& row) {
   const auto& settings = run.settings;
-  requests::Named named{text(settings, "store"), text(settings, "request.python")};
+  requests::Named named{settings.kept.store, text(settings.request, "python")};
   for (const auto& environment : run.environments) {
     const auto name = text(environment, "name");
     if (!name.empty() && (row.environment.empty() || row.environment == name)) {

@@ -12,12 +12,13 @@ std::vector<document::Fact> run_facts(const store::Run& run) {
   std::vector<document::Fact> facts{
       {"machine", fmt::format("{}, {} cores", text(run.machine, "cpu"), text(run.machine, "cores"))}};
   if (!run.environments.empty()) facts.push_back({"PyTorch", text(run.environments.front(), "torch")});
-  if (const auto& suite = at(run.settings, "suite"); suite.is_object())
-    facts.push_back({"suite", fmt::format("{}, entry {:.0f}; ./strata show {} has the others", text(suite, "title"),
-                                          number(suite, "entry").value_or(0), text(suite, "run"))});
-  const auto shard = text(run.settings, "shard");
-  if (const auto& joined = list(run.settings, "joined.shards"); !joined.empty()) {
-    facts.push_back({"runs", fmt::format("{} of one whole; the table of shards names them", joined.size())});
+  if (const auto& suite = run.settings.suite)
+    facts.push_back({"suite", fmt::format("{}, entry {}; ./strata show {} has the others", suite->title, suite->entry,
+                                          suite->run)});
+  const auto& shard = run.settings.shard.shard;
+  if (run.joined && !run.joined->shards.empty()) {
+    facts.push_back(
+        {"runs", fmt::format("{} of one whole; the table of shards names them", run.joined->shards.size())});
     facts.push_back({"command of shard " + shard, run.command});
     return facts;
   }
@@ -31,7 +32,7 @@ std::vector<document::Fact> run_facts(const store::Run& run) {
 std::vector<document::Fact> run_marks(const store::Run& run) {
   return {{"run", run.run_id},
           {"run_state", store::to_string(store::state_of(run))},
-          {"run_resumed", fmt::format("{}", whole(run.settings, "resumed", 0))}};
+          {"run_resumed", fmt::format("{}", run.settings.resumed.value_or(0))}};
 }
 
 }  // namespace strata::report

@@ -19,8 +19,8 @@ namespace {
 std::vector<std::string> missing_shards(const store::Run& run) {
   std::set<int> there;
   int count = 0;
-  for (const auto& entry : list(run.settings, "joined.shards"))
-    if (const auto shard = cluster::read_shard(text(entry, "shard"))) {
+  for (const auto& entry : run.joined->shards)
+    if (const auto shard = cluster::read_shard(entry.shard)) {
       there.insert(shard->number);
       count = std::max(count, shard->count);
     }
@@ -30,9 +30,10 @@ std::vector<std::string> missing_shards(const store::Run& run) {
   return missing;
 }
 
-std::set<std::string> values_of(const store::Run& run, const char* name) {
+std::set<std::string> values_of(const store::Run& run, std::string store::JoinedShard::*member) {
   std::set<std::string> values;
-  for (const auto& shard : list(run.settings, "joined.shards")) values.insert(text(shard, name));
+  if (run.joined)
+    for (const auto& shard : run.joined->shards) values.insert(shard.*member);
   return values;
 }
 
@@ -55,11 +56,9 @@ document::Table peaks_table(const store::Run& run) {
                   {.id = "quiet", .title = "with the cores to itself", .align = document::Align::left}}};
   std::map<std::tuple<std::string, std::string, int>, const store::Limits*> best;
   for (const auto& run_case : run.cases) {
-    const auto& nodes = at(run.settings, "joined.node_of");
-    const auto node = nodes.is_object() ? nodes.find(run_case.id) : nodes.end();
-    if (node == nodes.end() || !node->is_string() || !run_case.limits) continue;
-    auto& known =
-        best[{node->get<std::string>(), std::string(name_of(run_case.question.precision)), run_case.question.threads}];
+    const auto node = run.joined->node_of.find(run_case.id);
+    if (node == run.joined->node_of.end() || !run_case.limits) continue;
+    auto& known = best[{node->second, std::string(name_of(run_case.question.precision)), run_case.question.threads}];
     if (!known || run_case.limits->gflops > known->gflops) known = &*run_case.limits;
   }
   for (const auto& [of, limits] : best) {
@@ -82,7 +81,7 @@ document::Text paragraph(const std::string& sentence) {
 }  // namespace
 
 std::optional<document::Section> shards_section(const store::Run& run) {
-  if (!at(run.settings, "joined").is_object()) return std::nullopt;
+  if (!run.joined) return std::nullopt;
   document::Table table{.id = "shards",
                         .title = "Who did which part",
                         .columns = {{.id = "shard", .title = "shard", .align = document::Align::left},
@@ -90,35 +89,33 @@ std::optional<document::Section> shards_section(const store::Run& run) {
                                     {.id = "machine", .title = "machine", .align = document::Align::left},
                                     {.id = "cpu", .title = "processor", .align = document::Align::left},
                                     {.id = "state", .title = "state", .align = document::Align::left}}};
-  const auto& shards = list(run.settings, "joined.shards");
-  const bool points = !shards.empty() && at(shards.front(), "points").is_number();
+  const auto& shards = run.joined->shards;
+  const bool points = !shards.empty() && shards.front().points;
   if (points) table.columns.push_back({.id = "points", .title = "points"});
   for (const auto& shard : shards) {
-    std::vector<document::Cell> row{text(shard, "shard"), text(shard, "run"), text(shard, "node"), text(shard, "cpu"),
-                                    text(shard, "state")};
+    std::vector<document::Cell> row{shard.shard, shard.run, shard.node, shard.cpu, shard.state};
     if (points)
       row.emplace_back(
-          document::Number{.value = number(shard, "points").value_or(0), .format = document::Format::count});
+          document::Number{.value = static_cast<double>(shard.points.value_or(0)), .format = document::Format::count});
     table.rows.push_back(std::move(row));
   }
   document::Section section{.id = "shards", .title = "Shards"};
   if (const auto missing = missing_shards(run); !missing.empty())
     section.items.push_back(paragraph(fmt::format("This store has no run of shard {}.", fmt::join(missing, ", "))));
-  for (const auto& note : list(run.settings, "joined.notes"))
-    if (note.is_string()) section.items.push_back(paragraph(note.get<std::string>() + "."));
-  if (values_of(run, "cpu").size() > 1)
+  for (const auto& note : run.joined->notes) section.items.push_back(paragraph(note + "."));
+  if (values_of(run, &store::JoinedShard::cpu).size() > 1)
     section.items.push_back(paragraph(
         "The shards ran on machines of several kinds. Levels of one point shared a machine, so that speedups and "
         "who is the fastest hold; times of points on different machines say nothing of each other."));
   section.items.push_back(std::move(table));
-  if (values_of(run, "node").size() > 1)
+  if (values_of(run, &store::JoinedShard::node).size() > 1)
     if (auto peaks = peaks_table(run); !peaks.rows.empty()) section.items.push_back(std::move(peaks));
   return section;
 }
 
 void add_machines(document::Section& section, const store::Run& run) {
-  if (values_of(run, "node").size() < 2) return;
-  const auto& nodes = at(run.settings, "joined.node_of");
+  if (values_of(run, &store::JoinedShard::node).size() < 2) return;
+  const auto& nodes = run.joined->node_of;
   for (auto& item : section.items) {
     auto* table = std::get_if<document::Table>(&item);
     if (!table || table->id != "points") continue;
@@ -126,20 +123,19 @@ void add_machines(document::Section& section, const store::Run& run) {
                           document::Column{.id = "machine", .title = "machine", .align = document::Align::left});
     for (auto& row : table->rows) {
       const auto* point = std::get_if<std::string>(&row.front());
-      const auto it = point && nodes.is_object() ? nodes.find(*point) : nodes.end();
-      const auto node = it != nodes.end() && it->is_string() ? it->get<std::string>() : std::string();
-      row.insert(row.begin() + 1, document::Cell{node});
+      const auto node = point ? nodes.find(*point) : nodes.end();
+      row.insert(row.begin() + 1, document::Cell{node != nodes.end() ? node->second : std::string()});
     }
   }
 }
 
 std::string how_to_go_on(const store::Run& run) {
-  if (!at(run.settings, "joined").is_object()) return fmt::format("./strata resume {} goes on", run.run_id);
+  if (!run.joined) return fmt::format("./strata resume {} goes on", run.run_id);
   return "each shard goes on by itself: ./strata resume RUN, or the command that sent it";
 }
 
 std::string resumed_words(const store::Run& run) {
-  const int times = whole(run.settings, "resumed", 0);
+  const int times = run.settings.resumed.value_or(0);
   if (times <= 0) return {};
   return fmt::format("Resumed {} after it was cut off. ", times == 1 ? "once" : fmt::format("{} times", times));
 }

@@ -135,8 +135,7 @@ std::string network_of(const store::Case& run_case) {
 
 void add_slo(const store::Run& run, Json& cases) {
   for (auto& run_case : cases) run_case["slo"] = nullptr;
-  const Json& setting = at(run.settings, "slo");
-  const auto slo = setting.is_string() ? plan::parse_slo(text(run.settings, "slo")) : Result<plan::Slo>(fail("none"));
+  const auto slo = plan::parse_slo(run.settings.slo);
   if (!slo) return;
   std::map<std::string, std::size_t> first;  // of each network
   std::map<std::pair<std::size_t, std::string>, std::vector<Point>> points;

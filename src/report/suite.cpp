@@ -6,7 +6,6 @@
 #include <map>
 
 #include "common/places.hpp"
-#include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_documents.hpp"
 #include "report/run_facts.hpp"
@@ -15,27 +14,26 @@
 namespace strata::report {
 namespace {
 
-document::Cell seconds_cell(const Json& entry, const char* name) {
-  return document::number_cell(number(entry, name), document::Format::seconds);
+document::Cell seconds_cell(const std::optional<double>& seconds) {
+  return document::number_cell(seconds, document::Format::seconds);
 }
 
 // What lists of runs say of it; of one without a verdict, why it has none.
-Result<std::string> outcome_of(const Json& entry, const store::Store& store) {
+Result<std::string> outcome_of(const store::EntryFacts& entry, const store::Store& store) {
   std::vector<std::string> words;
-  if (const auto run = text(entry, "run"); !run.empty()) {
-    words = store::verdicts_of(STRATA_TRY(store.run_cases(run)));
+  if (!entry.run.empty()) {
+    words = store::verdicts_of(STRATA_TRY(store.run_cases(entry.run)));
   }
-  if (const auto reason = text(entry, "reason"); !reason.empty()) words.push_back(reason);
+  if (!entry.reason.empty()) words.push_back(entry.reason);
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
-std::string report_of(const Json& entry, const store::Store& store) {
-  const auto run = text(entry, "run");
-  const auto page = store.path().parent_path() / "reports" / (run + ".html");
-  return !run.empty() && there_is(page) ? page.string() : "";
+std::string report_of(const store::EntryFacts& entry, const store::Store& store) {
+  const auto page = store.path().parent_path() / "reports" / (entry.run + ".html");
+  return !entry.run.empty() && there_is(page) ? page.string() : "";
 }
 
-Result<document::Table> entries_table(const Json& entries, const store::Store& store) {
+Result<document::Table> entries_table(const std::vector<store::EntryFacts>& entries, const store::Store& store) {
   document::Table table{.id = "entries",
                         .title = "What became of each",
                         .columns = {{.id = "entry", .title = "entry"},
@@ -48,16 +46,15 @@ Result<document::Table> entries_table(const Json& entries, const store::Store& s
   double place = 0;
   for (const auto& entry : entries) {
     const auto outcome = STRATA_TRY(outcome_of(entry, store));
-    const auto state = text(entry, "state");
-    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, text(entry, "label"),
-                          state.empty() ? "not run yet" : state, seconds_cell(entry, "predicted_s"),
-                          seconds_cell(entry, "took_s"), text(entry, "run"), outcome});
+    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, entry.label,
+                          entry.state.empty() ? "not run yet" : entry.state, seconds_cell(entry.predicted_s),
+                          seconds_cell(entry.took_s), entry.run, outcome});
   }
   table.note = "./strata show RUN has the numbers of an entry.";
   return table;
 }
 
-document::Table commands_table(const Json& entries, const store::Store& store) {
+document::Table commands_table(const std::vector<store::EntryFacts>& entries, const store::Store& store) {
   document::Table table{.id = "commands",
                         .title = "How to repeat each",
                         .columns = {{.id = "entry", .title = "entry"},
@@ -65,7 +62,7 @@ document::Table commands_table(const Json& entries, const store::Store& store) {
                                     {.id = "report", .title = "report", .align = document::Align::left}}};
   double place = 0;
   for (const auto& entry : entries)
-    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, text(entry, "command"),
+    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, entry.command,
                           report_of(entry, store)});
   return table;
 }
@@ -73,18 +70,17 @@ document::Table commands_table(const Json& entries, const store::Store& store) {
 }  // namespace
 
 bool is_suite(const store::Run& run) {
-  return text(run.settings, "verb") == "run";
+  return run.settings.verb == "run";
 }
 
 std::string suite_summary(const store::Run& run) {
-  const auto& entries = list(run.settings, "entries");
+  const auto& entries = run.settings.suite_run.entries;
   std::map<std::string, int> states;
   double predicted = 0, took = 0;  // of entries that have both
   for (const auto& entry : entries) {
-    const auto state = text(entry, "state");
-    ++states[state.empty() ? "not run yet" : state];
-    const auto predicted_s = number(entry, "predicted_s"), took_s = number(entry, "took_s");
-    if (predicted_s && took_s && state == "done") predicted += *predicted_s, took += *took_s;
+    ++states[entry.state.empty() ? "not run yet" : entry.state];
+    if (entry.predicted_s && entry.took_s && entry.state == "done")
+      predicted += *entry.predicted_s, took += *entry.took_s;
   }
   std::vector<std::string> words;
   for (const auto& [state, count] : states) words.push_back(fmt::format("{} {}", count, state));
@@ -94,21 +90,22 @@ std::string suite_summary(const store::Run& run) {
     sentence +=
         fmt::format("; what is done took {:.1f} min, predicted {:.1f} min ({:.0f}% too {})", took / 60, predicted / 60,
                     std::abs(100 * (predicted / took - 1)), predicted < took ? "short" : "long");
-  const auto scale = text(run.settings, "scale");
+  const auto& scale = run.settings.suite_run.scale;
   return scale.empty() ? sentence + "." : fmt::format("Scaled by --scale {}. {}.", scale, sentence);
 }
 
 Result<document::Document> suite_document(const store::Run& run, const store::Store& store) {
   document::Document out;
-  const auto& entries = list(run.settings, "entries");
-  out.title = "strata run: " + text(run.settings, "title");
-  out.subtitle = text(run.settings, "about");
+  const auto& suite = run.settings.suite_run;
+  const auto& entries = suite.entries;
+  out.title = "strata run: " + suite.title;
+  out.subtitle = suite.about;
   out.summary = ending_words(run) + suite_summary(run);
   auto table = STRATA_TRY(entries_table(entries, store));
   out.sections.push_back(
       {.id = "entries", .title = "Entries", .items = {std::move(table), commands_table(entries, store)}});
-  out.facts = {{"file", text(run.settings, "file")}, {"file's hash", text(run.settings, "hash").substr(0, 16)}};
-  if (const auto source = text(run.settings, "source"); !source.empty()) out.facts.push_back({"source", source});
+  out.facts = {{"file", suite.file}, {"file's hash", suite.hash.substr(0, 16)}};
+  if (!suite.source.empty()) out.facts.push_back({"source", suite.source});
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));
   out.marks = run_marks(run);
   return out;

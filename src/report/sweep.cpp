@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "analysis/reliability.hpp"
-#include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_documents.hpp"
 #include "report/run_facts.hpp"
@@ -73,9 +72,9 @@ void add_warnings(const store::Run& run, document::Section& section) {
   const auto without = std::count_if(run.warnings.begin(), run.warnings.end(),
                                      [](const store::Warning& warning) { return warning.id == "W009"; });
   const auto reached = static_cast<double>(run.cases.size()) + static_cast<double>(without);
-  if (const auto planned = number(run.settings, "cases"); planned && *planned > reached)
+  if (const auto planned = static_cast<double>(run.settings.cases.value_or(0)); planned > reached)
     section.items.push_back(
-        document::Text{fmt::format("{:.0f} of {:.0f} points were reached; {}", reached, *planned, how_to_go_on(run)),
+        document::Text{fmt::format("{:.0f} of {:.0f} points were reached; {}", reached, planned, how_to_go_on(run)),
                        document::Text::Kind::warning});
   for (const auto& warning : run.warnings)
     if (warning.case_key.empty())
@@ -86,7 +85,7 @@ void add_warnings(const store::Run& run, document::Section& section) {
 }  // namespace
 
 bool is_sweep(const store::Run& run) {
-  return text(run.settings, "verb") == "sweep";
+  return run.settings.verb == "sweep";
 }
 
 document::Document sweep_document(const store::Run& run) {
@@ -121,7 +120,7 @@ document::Document sweep_document(const store::Run& run) {
   }
   out.sections.push_back(everything(grid));
   add_machines(out.sections.back(), run);
-  if (auto words = text(run.settings, "forecast"); !words.empty() && !at(run.settings, "joined").is_object()) {
+  if (auto words = run.settings.forecast; !words.empty() && !run.joined) {
     words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
     out.sections.back().items.push_back(document::Text{words + "."});
   }

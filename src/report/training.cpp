@@ -263,8 +263,8 @@ bool is_judged(const std::vector<Level>& levels, const store::Case& run_case) {
 }
 
 Margins margins_of(const store::Run& run) {
-  return {number(run.settings, "margin").value_or(Margins().accuracy),
-          number(run.settings, "loss_margin").value_or(Margins().loss)};
+  const auto& training = run.settings.training;
+  return {training.margin.value_or(Margins().accuracy), training.loss_margin.value_or(Margins().loss)};
 }
 
 document::Section result_section(const std::vector<Level>& levels, const store::Case& run_case, const store::Run& run) {
@@ -280,7 +280,7 @@ document::Section result_section(const std::vector<Level>& levels, const store::
     if (warning.case_key.empty() || warning.case_key == run_case.key)
       result.items.push_back(document::Text{fmt::format("{}: {}. {}", warning.id, warning.what, warning.advice),
                                             document::Text::Kind::warning});
-  if (const auto target = number(run.settings, "target")) result.items.push_back(time_to_accuracy(levels, *target));
+  if (const auto target = run.settings.training.target) result.items.push_back(time_to_accuracy(levels, *target));
   return result;
 }
 
@@ -293,7 +293,7 @@ std::vector<document::Section> sections_of(const std::vector<Level>& levels, con
                                 static_cast<double>(run_case.trust.test_images.value_or(0)));
         !section.items.empty())
       sections.push_back(std::move(section));
-  if (const auto target = number(run.settings, "target"); target && text(run.settings, "rule") == "mlperf")
+  if (const auto target = run.settings.training.target; target && run.settings.training.rule == "mlperf")
     if (const auto compared = learners_of(levels, run_case); compared && ended)
       sections.push_back(mlperf_rule(compared->first, compared->second, *target));
   for (auto& section : {curves(levels), phases(levels)}) sections.push_back(section);
@@ -353,7 +353,7 @@ void add_trainings(document::Document& out, const std::vector<SchemeTraining>& t
 }  // namespace
 
 bool is_training(const store::Run& run) {
-  return text(run.settings, "verb") == "train";
+  return run.settings.verb == "train";
 }
 
 Result<document::Document> training_document(const store::Run& run, const store::Store& store) {
@@ -365,7 +365,7 @@ Result<document::Document> training_document(const store::Run& run, const store:
     trainings.push_back({&run_case, std::move(levels)});
   }
   if (!trainings.empty()) add_trainings(out, trainings, run);
-  if (const auto scaled = text(run.settings, "scaled"); !scaled.empty()) {
+  if (const auto& scaled = run.settings.training.scaled; !scaled.empty()) {
     out.summary = "S" + scaled.substr(1) + ". " + out.summary;  // what is a part of a training says so first
     out.facts.push_back({"scale", scaled});
   }

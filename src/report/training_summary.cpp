@@ -6,7 +6,6 @@
 
 #include "analysis/reliability.hpp"
 #include "analysis/signal_fate.hpp"
-#include "report/access.hpp"
 #include "report/sentence.hpp"
 #include "report/shards.hpp"
 #include "report/training_sections.hpp"
@@ -85,7 +84,7 @@ std::string cut_off_words(const std::vector<TrainedLevel>& levels, const store::
     words += " before the first epoch was over";
   else
     words += fmt::format(" in repeat {} of {} after epoch {} of {}", repeat + 1,
-                         std::max(repeat + 1, whole(run.settings, "repeats", 1)), epoch,
+                         std::max(repeat + 1, run.settings.training.repeats.value_or(1)), epoch,
                          run_case.question.recipe->training->epochs);
   words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
   return state == store::RunState::running ? words + ". " : fmt::format("{}; {}. ", words, how_to_go_on(run));

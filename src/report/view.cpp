@@ -131,7 +131,7 @@ Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>
 }
 
 Json CaseView::aa_total() const {
-  if (!flag(run_.settings, "aa")) return {};
+  if (!run_.settings.aa) return {};
   int comparisons = 0, alarms = 0;
   for (const auto* row : numbers_.measured()) {
     const auto direction = numbers_.direction(numbers_.aa(*row));
@@ -166,7 +166,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   for (const auto& reason : why) disturbed_ += !reason.empty();
   total_ += static_cast<int>(why.size());
   out["blocks"] = blocks_json(row, why);
-  if (flag(run_.settings, "aa")) {
+  if (run_.settings.aa) {
     const auto comparison = numbers_.aa(row);
     auto assumed = comparison;
     assumed.log_ratio = comparison.assumed_only;
@@ -382,8 +382,8 @@ std::string CaseView::next_command(const Json& headline_json, const Json& trust,
   if (headline_json["verdict"] == "move")
     if (auto command = command_to_take(headline_json["level"]); !command.empty()) return command;
   for (const auto& row : rows)
-    if (row["state"] == "unequal" && !flag(run_.settings, "deep") && !is_train() &&
-        at(run_.settings, "dynamic").is_null())  // --dynamic and --deep exclude each other
+    if (row["state"] == "unequal" && !run_.settings.deep && !is_train() &&
+        run_.settings.dynamic.empty())  // --dynamic and --deep exclude each other
       return row.value("repeat", "") + " --deep";
   for (const auto& row : rows)
     if (row["ratio"].is_object() && row["ratio"].value("resolve", Json()).is_object())
@@ -395,7 +395,7 @@ std::string CaseView::with_one_thread() const {
   auto request = requests::request_of_run(run_.settings);
   if (!request) return run_.command;
   requests::common_of(*request).options.thread_counts = {1};
-  return requests::command_of(*request, text(run_.settings, "store"));
+  return requests::command_of(*request, run_.settings.kept.store);
 }
 
 // What writes the recommended level as files of its own; "" where nothing does.
@@ -464,30 +464,32 @@ Json view(const store::Run& stored) {
   }
   for (const auto& run_case : run.cases) cases.push_back(CaseView(run, run_case).build());
   add_slo(run, cases);
+  const auto known = [](const auto& value) { return value ? Json(*value) : Json(); };
+  const auto named = [](const std::string& words) { return words.empty() ? Json() : Json(words); };
   return {{"schema", "strata.run/1"},
           {"run",
            {{"id", run.run_id},
-            {"name", run.name.empty() ? Json() : Json(run.name)},
+            {"name", named(run.name)},
             {"started", run.started},
             {"command", run.command},
             {"version", run.version},
             {"finished", !run.finished.empty()},
             {"interrupted", is_interrupted},
             {"state", store::to_string(state)},
-            {"resumed", whole(run.settings, "resumed", 0)},
+            {"resumed", run.settings.resumed.value_or(0)},
             {"seed", run.seed},
-            {"preset", text(run.settings, "preset")},
-            {"wall_s", at(run.settings, "wall_s")},
-            {"restarts", at(run.settings, "restarts")},
-            {"budget_s", at(run.settings, "budget_s")},
-            {"ci_width", at(run.settings, "ci_width")},
-            {"aa", flag(run.settings, "aa")},
-            {"deep", flag(run.settings, "deep")},
-            {"tuned", flag(run.settings, "tuned")},
-            {"clients", at(run.settings, "clients")},
-            {"dynamic", at(run.settings, "dynamic")},
-            {"slo", at(run.settings, "slo")},
-            {"eval", at(run.settings, "eval")}}},
+            {"preset", run.settings.effort.preset},
+            {"wall_s", known(run.settings.wall_s)},
+            {"restarts", known(run.settings.effort.restarts)},
+            {"budget_s", known(run.settings.effort.budget_s)},
+            {"ci_width", known(run.settings.effort.ci_width)},
+            {"aa", run.settings.aa},
+            {"deep", run.settings.deep},
+            {"tuned", run.settings.tuned},
+            {"clients", named(run.settings.clients)},
+            {"dynamic", named(run.settings.dynamic)},
+            {"slo", named(run.settings.slo)},
+            {"eval", named(run.settings.eval)}}},
           {"accuracy", accuracy(run, cases)},
           {"machine", run.machine},
           {"environments", run.environments},

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "common/outside.hpp"
 #include "core/case.hpp"
 
 namespace strata::requests {
@@ -46,10 +45,9 @@ std::string folder_of(const std::string& model, const std::string& level) {
 
 }  // namespace
 
-std::optional<Request> request_of_run(const nlohmann::json& settings) {
-  const auto& stored = outside::field(settings, "request");
-  if (!stored.is_object()) return std::nullopt;
-  auto request = read_request(stored);
+std::optional<Request> request_of_run(const store::Settings& settings) {
+  if (!settings.request.is_object()) return std::nullopt;
+  auto request = read_request(settings.request);
   return request ? std::optional(std::move(*request)) : std::nullopt;
 }
 

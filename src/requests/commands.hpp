@@ -3,17 +3,17 @@
 // request, rendered.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "requests/codec.hpp"
+#include "store/settings.hpp"
 
 namespace strata::requests {
 
 // What a run's settings say that it was asked; nullopt: nothing, as of one that another program wrote.
-std::optional<Request> request_of_run(const nlohmann::json& settings);
+std::optional<Request> request_of_run(const store::Settings& settings);
 
 // The options that ask for a captured case; the inverse of plan::specs_of for one.
 plan::Options options_of(const core::CaseSpec& spec);

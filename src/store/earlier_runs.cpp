@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/lookup.hpp"
+#include "store/facts_codec.hpp"
 #include "store/fingerprint.hpp"
 #include "store/statement.hpp"
 #include "store/store.hpp"
@@ -37,12 +38,14 @@ Result<std::vector<OutOfMemory>> Store::out_of_memory(const Json& machine) const
     const auto level = ask.text(), variant = ask.text(), environment = ask.text();
     auto question = core::read_case(ask.json(Shape::object), "\"canonical\"");
     if (!question) ask.complain(question.error().what);
-    const auto settings = ask.json(Shape::object), environments = ask.json(Shape::array);
+    Settings settings;
+    read(ask, settings);
+    const auto environments = ask.json(Shape::array);
     if (!ask.fault().empty()) return connection_.damaged("what ran out of memory: " + ask.fault());
     all.push_back({.level = core::ParticipantId{level, variant, environment}.name(),
                    .torch = environments.empty() ? std::string() : lookup::text(environments.front(), "torch"),
                    .question = std::move(*question),
-                   .limit_gib = lookup::number(settings, "memory_limit_gib").value_or(0)});
+                   .limit_gib = settings.memory_limit_gib.value_or(0)});
   }
   if (!ask.ok()) return connection_.broken("cannot look for what ran out of memory");
   return all;

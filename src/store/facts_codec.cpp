@@ -37,6 +37,68 @@ void each_member(auto& member, Trust& trust) {
       member("test_images", trust.test_images), member("commonest_class", trust.commonest_class);
 }
 
+void each_member(auto& member, Kept& kept) {
+  member("store", kept.store), member("format", kept.format), member("output", kept.output);
+}
+
+void each_member(auto& member, EffortFacts& effort) {
+  member("preset", effort.preset), member("restarts", effort.restarts), member("budget_s", effort.budget_s),
+      member("ci_width", effort.ci_width);
+}
+
+void each_member(auto& member, ShardFacts& shard) {
+  member("shard", shard.shard), member("shard_of", shard.whole), member("node", shard.node),
+      member("parts", shard.parts);
+}
+
+void each_member(auto& member, TrainingFacts& training) {
+  member("dataset", training.dataset), member("rule", training.rule), member("scaled", training.scaled),
+      member("epochs", training.epochs), member("repeats", training.repeats), member("margin", training.margin),
+      member("loss_margin", training.loss_margin), member("target", training.target);
+}
+
+void each_member(auto& member, OfSuite& suite) {
+  member("run", suite.run), member("title", suite.title), member("entry", suite.entry);
+}
+
+void each_member(auto& member, EntryFacts& entry) {
+  member("command", entry.command), member("label", entry.label), member("state", entry.state),
+      member("reason", entry.reason), member("run", entry.run), member("predicted_s", entry.predicted_s),
+      member("took_s", entry.took_s), member("exit_code", entry.exit_code);
+}
+
+void each_member(auto& member, SuiteFacts& suite) {
+  member("title", suite.title), member("about", suite.about), member("source", suite.source),
+      member("file", suite.file), member("hash", suite.hash), member("scale", suite.scale),
+      member("entries", suite.entries);
+}
+
+void each_member(auto& member, VisitFacts& visit) {
+  member("kind", visit.kind), member("levels", visit.levels), member("fresh", visit.fresh),
+      member("trains", visit.trains), member("count", visit.count), member("flops", visit.flops),
+      member("capture_s", visit.capture_s), member("rest_s", visit.rest_s);
+}
+
+void each_member(auto& member, Visited& visited) {
+  member("model", visited.model), member("visits", visited.visits);
+}
+
+void each_member(auto& member, Settings& settings) {
+  member("verb", settings.verb), member("request", settings.request), member("folder", settings.folder);
+  each_member(member, settings.kept);
+  each_member(member, settings.effort);
+  member("aa", settings.aa), member("deep", settings.deep), member("tuned", settings.tuned),
+      member("clients", settings.clients), member("dynamic", settings.dynamic), member("slo", settings.slo),
+      member("eval", settings.eval), member("find_batch", settings.find_batch),
+      member("memory_limit_gib", settings.memory_limit_gib), member("cases", settings.cases);
+  each_member(member, settings.shard);
+  each_member(member, settings.training);
+  each_member(member, settings.suite_run);
+  member("suite", settings.suite), member("visited", settings.visited), member("forecast", settings.forecast),
+      member("predicted_s", settings.predicted_s), member("wall_s", settings.wall_s),
+      member("resumed", settings.resumed);
+}
+
 template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
@@ -136,6 +198,9 @@ class FactReader {
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (json.is_string()) value = json.get<std::string>();
       return json.is_string();
+    } else if constexpr (std::is_same_v<T, Json>) {
+      value = json;
+      return true;
     } else {
       if (!json.is_object()) return false;
       FactReader members(row_, fmt::format("{}.{}", where_, name), json);
@@ -165,6 +230,10 @@ Json to_json(const Trust& trust) {
   return FactWriter::json_of(trust);
 }
 
+Json to_json(const Settings& settings) {
+  return FactWriter::json_of(settings);
+}
+
 void read(Statement& row, std::optional<Limits>& limits) {
   if (const Json object = row.json(Shape::object_or_null); !object.empty())
     read_facts(row, "limits", object, limits.emplace());
@@ -172,6 +241,10 @@ void read(Statement& row, std::optional<Limits>& limits) {
 
 void read(Statement& row, Trust& trust) {
   read_facts(row, "trust", row.json(Shape::object_or_null), trust);
+}
+
+void read(Statement& row, Settings& settings) {
+  read_facts(row, "settings", row.json(Shape::object), settings);
 }
 
 }  // namespace strata::store

@@ -10,9 +10,11 @@ namespace strata::store {
 
 Json to_json(const std::optional<Limits>& limits);
 Json to_json(const Trust& trust);
+Json to_json(const Settings& settings);
 
 // The statement's next column.
 void read(Statement& row, std::optional<Limits>& limits);
 void read(Statement& row, Trust& trust);
+void read(Statement& row, Settings& settings);
 
 }  // namespace strata::store

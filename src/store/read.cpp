@@ -49,7 +49,7 @@ Run read_run(Statement& row) {
   run.command = row.text();
   run.version = row.text();
   run.seed = row.integer();
-  run.settings = row.json(Shape::object);
+  read(row, run.settings);
   run.machine = row.json(Shape::object);
   run.environments = row.json(Shape::array);
   run.process = row.text();
@@ -169,8 +169,6 @@ class RunReader {
     ask.bind(run_id);
     if (!ask.step()) return connection_.broken("cannot read the run");
     Run run = read_run(ask);
-    check_numbers(ask, "settings", run.settings, {"restarts", "budget_s"});
-    check_flags(ask, "settings", run.settings, {"aa", "deep", "tuned"});
     check_numbers(ask, "machine", run.machine,
                   {"cores", "physical_cores", "logical_processors", "last_cache_bytes", "l2_bytes", "l3_bytes"});
     STRATA_TRY(check(ask, "its run"));

@@ -14,6 +14,7 @@
 #include "core/metric.hpp"
 #include "core/participant_id.hpp"
 #include "store/case_facts.hpp"
+#include "store/settings.hpp"
 
 namespace strata::store {
 
@@ -130,7 +131,9 @@ struct Run {
   bool interrupted = false;
   bool imported = false;  // it came from another store
   std::int64_t seed = 0;
-  Json settings = Json::object(), machine = Json::object(), environments = Json::array();
+  Settings settings;
+  std::optional<Joined> joined;  // of runs of shards, for a report; such a run is in no store
+  Json machine = Json::object(), environments = Json::array();
   std::string process;  // that wrote it, see store/run_state.hpp
   std::vector<Warning> warnings;
   std::vector<Case> cases;

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/places.hpp"
 #include "store/facts_codec.hpp"
@@ -114,7 +113,7 @@ Result<void> Store::begin_run(const Run& run) {
                "INSERT INTO runs(run_id,name,started,finished,interrupted,command,version,seed,settings,machine,"
                "environments,process) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
                run.run_id, run.name, run.started, run.finished, static_cast<int>(run.interrupted), run.command,
-               run.version, run.seed, run.settings, run.machine, run.environments, run.process) ||
+               run.version, run.seed, to_json(run.settings), run.machine, run.environments, run.process) ||
       !write_fingerprints(handle(), run.run_id, run.machine, run.environments) || !all.commit())
     return connection_.broken("cannot write the run");
   return {};
@@ -124,19 +123,19 @@ Result<void> Store::finish_run(const Run& run) {
   Transaction all(handle());
   if (!all.is_open() ||
       !execute(handle(), "UPDATE runs SET finished=?, interrupted=?, settings=? WHERE run_id=?", run.finished,
-               static_cast<int>(run.interrupted), run.settings, run.run_id) ||
+               static_cast<int>(run.interrupted), to_json(run.settings), run.run_id) ||
       !write_hashes(handle(), run.run_id) || !all.commit())
     return connection_.broken("cannot write the end of the run");
   return {};
 }
 
 Result<void> Store::continue_run(Run& run) {
-  if (run.finished.empty() || run.interrupted) run.settings["resumed"] = lookup::whole(run.settings, "resumed", 0) + 1;
+  if (run.finished.empty() || run.interrupted) run.settings.resumed = run.settings.resumed.value_or(0) + 1;
   constexpr const char* doing = "cannot go on with the run";
   STRATA_TRY(write(connection_, doing,
                    "UPDATE runs SET finished='', interrupted=0, process=?, settings=?, list_hash='', content_hash='' "
                    "WHERE run_id=?",
-                   run.process, run.settings, run.run_id));
+                   run.process, to_json(run.settings), run.run_id));
   return write(connection_, doing, "DELETE FROM warnings WHERE run_id=? AND case_key=''", run.run_id);
 }
 

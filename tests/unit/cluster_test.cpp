@@ -182,8 +182,9 @@ store::Run a_shard(const std::string& shard, const std::string& started, std::ve
   run.run_id = "run-" + started;
   run.started = started;
   run.finished = started + "z";
-  run.settings = {{"verb", "sweep"}, {"shard", shard},        {"shard_of", "w"},
-                  {"parts", 3},      {"cases", cases.size()}, {"node", "node-" + started}};
+  run.settings = {.verb = "sweep",
+                  .cases = cases.size(),
+                  .shard = {.shard = shard, .whole = "w", .node = "node-" + started, .parts = 3}};
   run.machine = {{"cpu", "A"}};
   run.cases = std::move(cases);
   return run;
@@ -208,9 +209,9 @@ TEST(JoinedShards, have_every_point_once_with_its_machine) {
   const auto joined =
       join_shards({a_shard("2/2", "1", {a_point("b2")}), a_shard("1/2", "2", {a_point("b1"), a_point("b4")})});
   EXPECT_THAT(ids_of(joined), ElementsAre("b1", "b4", "b2"));
-  EXPECT_EQ(joined.settings["cases"], 3);
-  EXPECT_EQ(joined.settings["joined"]["node_of"]["b2"], "node-1");
-  EXPECT_EQ(joined.settings["joined"]["shards"].size(), 2U);
+  EXPECT_EQ(joined.settings.cases, 3);
+  EXPECT_EQ(joined.joined->node_of.at("b2"), "node-1");
+  EXPECT_EQ(joined.joined->shards.size(), 2U);
   EXPECT_THAT(words_of_shards(joined), IsEmpty());
   const auto document = report::sweep_document(joined);
   const auto& points =
@@ -246,9 +247,9 @@ TEST(JoinedShards, take_the_newer_whole_one_of_a_point_that_was_measured_twice_a
   const auto half = join_shards({a_shard("1/2", "1", {a_point("b1"), a_point("b4")}),
                                  a_shard("1/2", "2", {a_point("b1"), a_point("b4", false)})});
   EXPECT_THAT(ids_of(half), ElementsAre("b1", "b4"));
-  const auto& node_of = half.settings["joined"]["node_of"];
-  EXPECT_EQ(node_of["b1"], "node-2");
-  EXPECT_EQ(node_of["b4"], "node-1") << "the newer one is not whole";
+  const auto& node_of = half.joined->node_of;
+  EXPECT_EQ(node_of.at("b1"), "node-2");
+  EXPECT_EQ(node_of.at("b4"), "node-1") << "the newer one is not whole";
   EXPECT_THAT(words_of_shards(half),
               HasSubstr("2 points were measured more than once; the newer whole one is shown: b1, b4"));
   EXPECT_THAT(words_of_shards(half), HasSubstr("no run of shard 2/2"));
@@ -274,7 +275,7 @@ store::Run a_training(const std::string& shard, const std::string& started, std:
   auto one = a_point("t");
   one.rows = std::move(rows);
   auto run = a_shard(shard, started, {one});
-  run.settings["verb"] = "train";
+  run.settings.verb = "train";
   return run;
 }
 

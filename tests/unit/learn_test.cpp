@@ -118,7 +118,7 @@ TEST_F(LearnTest, leaves_out_runs_of_something_else_and_those_that_were_disturbe
   run.machine["cpu"] = "another";
   fill(run, a_case());
   run = a_run("run-4");
-  run.settings["verb"] = "sweep";
+  run.settings.verb = "sweep";
   fill(run, a_case());
   auto one = a_case();
   one.network = "another";
@@ -138,7 +138,7 @@ TEST_F(LearnTest, leaves_out_runs_of_something_else_and_those_that_were_disturbe
 
 TEST_F(LearnTest, gives_that_of_a_level_beside_itself_where_runs_had_two_of_each) {
   auto run = a_run("run-1");
-  run.settings["aa"] = true;
+  run.settings.aa = true;
   const auto one = a_case();
   ASSERT_TRUE(store_->begin_run(run));
   ASSERT_TRUE(store_->add_case(run.run_id, one));

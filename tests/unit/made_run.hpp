@@ -37,7 +37,7 @@ inline store::Run run_with(double taken, double begin = 0) {
   run.run_id = "r";
   run.finished = "2026-11-21T06:20:00Z";
   run.command = "./strata compare m --threads 2";
-  run.settings["request"] = {{"verb", "compare"}, {"version", 1}, {"model", "m"}, {"threads", {2}}};
+  run.settings.request = {{"verb", "compare"}, {"version", 1}, {"model", "m"}, {"threads", {2}}};
   run.machine = {{"physical_cores", 2}, {"logical_processors", 2}, {"last_cache_bytes", 32e6}};
   store::Case one;
   one.id = "m/infer";

@@ -111,7 +111,7 @@ store::Run a_run(core::Mode mode) {
   store::Run run;
   run.run_id = "r";
   run.machine = {{"physical_cores", 2}, {"logical_processors", 2}};
-  run.settings = {{"tuned", true}};
+  run.settings.tuned = true;
   store::Case one;
   one.id = one.key = "m";
   one.question = {.model = "m", .threads = 2};

@@ -74,7 +74,7 @@ TEST(report_environments, come_first_in_the_headline_unless_nothing_can_be_compa
 
 TEST(report_environments, name_the_interpreter_that_a_row_ran_in) {
   store::Run run;
-  run.settings = {{"request", {{"python", "/own/python"}}}, {"store", "s.db"}};
+  run.settings = {.request = {{"python", "/own/python"}}, .kept = {.store = "s.db"}};
   store::Row row;
   EXPECT_EQ(named_beside(run, row).python, "/own/python");
   EXPECT_EQ(named_beside(run, row).store, "s.db");

@@ -94,9 +94,12 @@ store::Run hostile_run() {
   run.run_id = "run-1";
   run.finished = "x";
   run.command = "./strata compare m";
-  run.settings = {{"preset", "quick"}, {"restarts", 1},       {"budget_s", 1.0},   {"aa", true},
-                  {"tuned", true},     {"deep", false},       {"slo", "p99=20ms"}, {"eval", "x"},
-                  {"clients", "1"},    {"precision", nullptr}};
+  run.settings = {.effort = {.preset = "quick", .restarts = 1, .budget_s = 1},
+                  .aa = true,
+                  .tuned = true,
+                  .clients = "1",
+                  .slo = "p99=20ms",
+                  .eval = "x"};
   run.machine = {{"cpu", "x"},    {"cores", 2},           {"physical_cores", 2}, {"logical_processors", 4},
                  {"l2_bytes", 1}, {"last_cache_bytes", 1}};
   run.environments = {{{"name", "default"}}};
@@ -172,7 +175,7 @@ TEST(Report, of_a_stored_run_survives_any_json_in_any_place) {
   look();
   auto& one = run.cases[0];
   auto& row = one.rows[1];
-  try_everything(run.settings, "settings", look);
+  try_everything(run.settings.request, "request", look);
   try_everything(run.machine, "machine", look);
   try_everything(one.bundle, "bundle", look);
   try_everything(row.info, "info", look);

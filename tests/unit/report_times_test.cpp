@@ -197,7 +197,7 @@ TEST(view, an_a_against_a_comparison_has_each_restart_and_what_the_assumption_al
     level.blocks.push_back(block);
   }
   store::Run run;
-  run.settings = {{"aa", true}};
+  run.settings.aa = true;
   run.cases = {case_of({level})};
   const auto aa = view(run)["cases"][0]["rows"][0]["aa"];
   EXPECT_EQ(aa["verdict"], "inconclusive");

@@ -40,13 +40,13 @@ TEST(report_view, says_first_that_a_run_was_cut_off_or_resumed_in_every_form) {
               testing::StartsWith("Interrupted; ./strata resume r goes on. Move to static"));
   EXPECT_EQ(text(view(run), "run.state"), "interrupted");
   run.interrupted = false;
-  run.settings["resumed"] = 2;
+  run.settings.resumed = 2;
   EXPECT_THAT(text(case_of(run), "headline.sentence"),
               testing::StartsWith("Resumed 2 times after it was cut off. Move to static"));
   EXPECT_EQ(number(view(run), "run.resumed"), 2);
   EXPECT_THAT(csv(view(run)), testing::AllOf(testing::StartsWith("run,run_state,run_resumed,case,"),
                                              HasSubstr("\nr,finished,2,m/infer,eager")));
-  run.settings["resumed"] = 1;
+  run.settings.resumed = 1;
   EXPECT_THAT(terminal(view(run), {}), testing::StartsWith("Resumed once after it was cut off."));
   run.finished.clear();
   EXPECT_THAT(text(case_of(run), "headline.sentence"),
@@ -183,11 +183,11 @@ TEST(report_view, work_that_is_not_counted_gives_no_limit) {
 
 TEST(report_view, a_limit_of_time_is_judged_by_reliable_cases_only_and_says_which_are_not) {
   auto run = run_with(0.01);
-  run.settings["slo"] = "p50=20ms";
+  run.settings.slo = "p50=20ms";
   EXPECT_EQ(case_of(run)["slo"]["levels"].size(), 2U);
   EXPECT_EQ(case_of(run)["slo"]["note"], "");
   auto busy = run_with(0.5, 1.0);
-  busy.settings["slo"] = "p50=20ms";
+  busy.settings.slo = "p50=20ms";
   const auto slo = case_of(busy)["slo"];
   EXPECT_TRUE(slo["levels"].empty());
   EXPECT_EQ(slo["note"], "not reliable at batch 1: other programs had the cores while it was measured");
@@ -195,7 +195,7 @@ TEST(report_view, a_limit_of_time_is_judged_by_reliable_cases_only_and_says_whic
 
 TEST(report_view, a_limit_of_time_is_judged_for_each_size_of_images_by_itself) {
   auto run = run_with(0.01);
-  run.settings["slo"] = "p50=20ms";
+  run.settings.slo = "p50=20ms";
   run.cases[0].question.inputs = {{.name = "x", .shape = {1, 3, 224, 224}}};
   auto batch = run.cases[0], small = run.cases[0];
   batch.question.batch = batch.question.inputs[0].shape[0] = 8;

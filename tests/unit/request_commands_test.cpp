@@ -10,7 +10,6 @@ namespace {
 
 using plan::Options;
 using plan::specs_of;
-using Json = nlohmann::json;
 
 std::string compared(const core::CaseSpec& spec) {
   return command_of(CompareRequest{.options = options_of(spec), .python = {}});
@@ -76,11 +75,11 @@ TEST(request_commands, say_what_a_run_was_asked_where_it_says_so) {
   SweepRequest sweep;
   sweep.options.model = "m";
   sweep.retry = true;
-  const auto read = request_of_run({{"request", to_json(sweep)}});
+  const auto read = request_of_run({.request = to_json(sweep)});
   ASSERT_TRUE(read);
   EXPECT_EQ(to_json(*read), to_json(sweep));
-  EXPECT_FALSE(request_of_run(Json::object()));
-  EXPECT_FALSE(request_of_run({{"request", {{"verb", "compare"}, {"version", 99}}}}));
+  EXPECT_FALSE(request_of_run({}));
+  EXPECT_FALSE(request_of_run({.request = {{"verb", "compare"}, {"version", 99}}}));
 }
 
 TEST(request_commands, export_into_a_folder_whose_name_no_shell_reads_and_keep_the_store_and_the_interpreter) {

@@ -342,12 +342,12 @@ TEST_F(StoreRunsTest, counts_how_often_a_run_that_was_cut_off_went_on_and_keeps_
   auto run = a_run("run-1");
   run.interrupted = true;
   ASSERT_TRUE(store.continue_run(run));
-  EXPECT_EQ(store.load_run("run-1")->settings["resumed"], 1) << "also before it ends, as a kill leaves it";
+  EXPECT_EQ(store.load_run("run-1")->settings.resumed, 1) << "also before it ends, as a kill leaves it";
   run.finished.clear(), run.interrupted = false;  // as a kill leaves it
   ASSERT_TRUE(store.continue_run(run));
   run.finished = "2026-11-21T06:02:00Z";
   ASSERT_TRUE(store.continue_run(run)) << "nothing was cut off";
-  EXPECT_EQ(store.load_run("run-1")->settings["resumed"], 2);
+  EXPECT_EQ(store.load_run("run-1")->settings.resumed, 2);
 }
 
 TEST_F(StoreRunsTest, a_running_run_is_neither_deleted_nor_copied) {

@@ -29,7 +29,7 @@ class StoreTest : public ::testing::Test {
     one.run_id = id;
     one.started = started;
     one.command = "./strata compare resnet50";
-    one.settings = {{"preset", "quick"}};
+    one.settings.effort.preset = "quick";
     return one;
   }
   Case a_case() {
@@ -78,7 +78,66 @@ TEST_F(StoreTest, gives_back_every_raw_sample_after_it_was_closed) {
   EXPECT_EQ(block.latency_ns, (std::vector<std::int64_t>{9, 19, 29}));
   EXPECT_EQ(block.cpu_ns, 55);
   EXPECT_EQ(block.runq_ns, std::nullopt);
-  EXPECT_EQ(run->settings["preset"], "quick");
+  EXPECT_EQ(run->settings.effort.preset, "quick");
+}
+
+TEST_F(StoreTest, gives_back_every_setting_of_a_run) {
+  auto store = Store::open(folder_ / "a.db");
+  auto one = run("run-1", "2026-11-21T06:00:00Z");
+  one.settings = {.verb = "sweep",
+                  .request = {{"model", "m"}},
+                  .folder = "/f",
+                  .kept = {.store = "s.db", .format = "json", .output = "o.html"},
+                  .effort = {.preset = "quick", .restarts = 4, .budget_s = 2.5, .ci_width = 0.25},
+                  .aa = true,
+                  .deep = true,
+                  .tuned = true,
+                  .clients = "1,2",
+                  .dynamic = "1..4",
+                  .slo = "p99=20ms",
+                  .eval = "e.py",
+                  .find_batch = "throughput",
+                  .memory_limit_gib = 1.5,
+                  .cases = 3,
+                  .shard = {.shard = "2/8", .whole = "w", .node = "n", .parts = 9},
+                  .training = {.dataset = "digits",
+                               .rule = "margin",
+                               .scaled = "scaled",
+                               .epochs = 2,
+                               .repeats = 3,
+                               .margin = 0.5,
+                               .loss_margin = 0.25,
+                               .target = 0.75},
+                  .suite_run = {.title = "t",
+                                .about = "a",
+                                .source = "s",
+                                .file = "f",
+                                .hash = "h",
+                                .scale = "2",
+                                .entries = {{.command = "c",
+                                             .label = "l",
+                                             .state = "done",
+                                             .reason = "r",
+                                             .run = "run-2",
+                                             .predicted_s = 1.5,
+                                             .took_s = 2.5,
+                                             .exit_code = 3}}},
+                  .suite = OfSuite{.run = "run-3", .title = "t", .entry = 4},
+                  .visited = {.model = "m",
+                              .visits = {{.kind = "light",
+                                          .levels = "eager",
+                                          .fresh = true,
+                                          .trains = true,
+                                          .count = 2,
+                                          .flops = 1e9,
+                                          .capture_s = 0.5,
+                                          .rest_s = 1.5}}},
+                  .forecast = "right",
+                  .predicted_s = 5.5,
+                  .wall_s = 6.5,
+                  .resumed = 1};
+  ASSERT_TRUE(store->begin_run(one));
+  EXPECT_EQ(store->list_runs(0)->front().settings, one.settings);
 }
 
 TEST_F(StoreTest, gives_back_what_a_run_knew_of_a_case_with_every_fact_and_with_none) {

@@ -172,19 +172,19 @@ TEST(SweepReport, a_point_that_is_not_reliable_has_no_rank_no_colour_and_no_plac
 TEST(SweepReport, that_decided_nothing_is_one_sentence_and_one_table) {
   store::Run run;
   run.run_id = "r", run.finished = "2026-11-21T06:00:00Z";
-  run.settings = {{"verb", "sweep"}};
+  run.settings.verb = "sweep";
   const auto document = sweep_document(run);
   ASSERT_EQ(document.sections.size(), 1U);
   EXPECT_EQ(document.sections[0].id, "points");
   EXPECT_EQ(document.summary, "No point has a result that can be told.");
-  run.settings["resumed"] = 1;
+  run.settings.resumed = 1;
   EXPECT_EQ(sweep_document(run).summary, "Resumed once after it was cut off. No point has a result that can be told.");
 }
 
 TEST(SweepReport, says_in_every_row_of_its_csv_whether_it_was_cut_off_or_resumed) {
   store::Run run;
   run.run_id = "r", run.finished = "2026-11-21T06:00:00Z", run.interrupted = true;
-  run.settings = {{"verb", "sweep"}, {"resumed", 2}};
+  run.settings = {.verb = "sweep", .resumed = 2};
   auto document = sweep_document(run);
   document.sections = {{.id = "s", .items = {document::Table{.id = "t", .columns = {{.id = "a"}}, .rows = {{"x"}}}}}};
   EXPECT_EQ(document::render_csv(document), "table,run,run_state,run_resumed,a\nt,r,interrupted,2,x\n");

@@ -92,17 +92,24 @@ TEST(TrainingPlan, of_a_run_that_goes_on_leaves_what_it_is_judged_by_as_it_began
   ASSERT_TRUE(plan) << plan.error().what;
   plan->target = 0.9;
   OwnShard shard;
-  shard.settings = {{"shard", "1/2"}};
+  shard.facts.shard = "1/2";
   const auto begun = training(*plan, {}, shard);
   EXPECT_EQ(begun.verb, "train");
   const auto request = requests::to_json(digits());
-  auto settings = nlohmann::json::parse(R"({"dataset": "digits", "epochs": 1, "repeats": 1, "margin": 0.01,
-    "loss_margin": 0.05, "rule": "margin", "target": 0.9, "shard": "1/2"})");
-  settings["request"] = request;
-  EXPECT_EQ(begun.settings, settings);
+  const store::TrainingFacts facts{.dataset = "digits",
+                                   .rule = "margin",
+                                   .epochs = 1,
+                                   .repeats = 1,
+                                   .margin = 0.01,
+                                   .loss_margin = 0.05,
+                                   .target = 0.9};
+  EXPECT_EQ(begun.training, facts);
   RunContext context;
   context.resumed.emplace();
-  EXPECT_EQ(training(*plan, context, shard).settings, nlohmann::json({{"shard", "1/2"}, {"request", request}}));
+  const auto gone_on = training(*plan, context, shard);
+  EXPECT_EQ(gone_on.training, std::nullopt);
+  EXPECT_EQ(gone_on.shard, shard.facts);
+  EXPECT_EQ(gone_on.request, request);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class TrainingSummary : public ::testing::Test {
   TrainingSummary() {
     run_.run_id = "r";
     run_.finished = "2026-01-01";
-    run_.settings = {{"verb", "train"}, {"repeats", 2}};
+    run_.settings = {.verb = "train", .training = {.repeats = 2}};
     run_.machine = {{"physical_cores", 2}, {"logical_processors", 2}};
     case_.question = {.model = "m", .mode = core::Mode::train, .threads = 2, .data = "digits"};
     case_.question.recipe.emplace();
