@@ -103,11 +103,11 @@ int CaseStatistics::restarts_begun() const {
 void CaseStatistics::find_tuned() {
   for (std::size_t i = 0; i < measured_.size(); ++i) {
     const auto* row = measured_[i];
-    const bool chosen = flag(row->info, "tuned");
+    const bool chosen = row->info.tuned;
     const bool other_chosen = std::any_of(measured_.begin(), measured_.end(), [&](const auto* other) {
-      return other->level == row->level && other->environment == row->environment && flag(other->info, "tuned");
+      return other->level == row->level && other->environment == row->environment && other->info.tuned;
     });
-    if (flag(row->info, "harness") || !(chosen || (!other_chosen && row->variant == "default"))) continue;
+    if (row->info.harness || !(chosen || (!other_chosen && row->variant == "default"))) continue;
     tuned_.push_back(i);
     if (!reference_) continue;
     const auto* reference = measured_[*reference_];
@@ -212,11 +212,11 @@ Json CaseStatistics::break_even(std::optional<std::size_t> reference, std::size_
 // What the very first start took longer than one from caches: preparing and compiling. Seen once, so that its range is
 // that of the starts from caches.
 std::optional<stats::Interval> CaseStatistics::built_ms(const store::Row& row) const {
-  const auto cold = number(row.info, "cold_start.total_ms");
+  const auto& cold = row.info.cold_start;
   const auto warm = start_range(row);
   if (!cold) return std::nullopt;
-  return stats::Interval{std::max(0.0, *cold - warm.value), std::max(0.0, *cold - warm.high),
-                         std::max(0.0, *cold - warm.low)};
+  return stats::Interval{std::max(0.0, cold->total_ms - warm.value), std::max(0.0, cold->total_ms - warm.high),
+                         std::max(0.0, cold->total_ms - warm.low)};
 }
 
 Json CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {

@@ -10,7 +10,6 @@
 
 #include "analysis/case_statistics.hpp"
 #include "analysis/meters.hpp"
-#include "common/lookup.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::analysis {
@@ -88,7 +87,7 @@ std::vector<BatchAnswer> find_batches(const store::Run& run, const Grid& grid, c
     const auto at = words_of(grid, cell);
     const auto batch = cell.run_case->question.batch;
     for (const auto& row : cell.run_case->rows) {
-      if (lookup::flag(row.info, "harness")) continue;
+      if (row.info.harness) continue;
       const std::pair key(at, row.name());
       if (!all.contains(key)) order.push_back(key);
       auto& level_at = all[key];

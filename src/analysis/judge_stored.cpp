@@ -52,7 +52,7 @@ void note_missing_end(Json& proof) {
 void judge_row(const store::Case& run_case, store::Row& row) {
   const auto wrong = std::find_if(row.blocks.begin(), row.blocks.end(), [](const auto& b) { return !b.check.empty(); });
   const auto verdict = outside::text_or(row.proof, "verdict");
-  const bool harness = outside::flag_or(row.info, "harness", false);
+  const bool harness = row.info.harness;
   if (wrong != row.blocks.end()) return judge_as(row, State::unequal, wrong->check);
   if (row.blocks.empty()) return;  // its reason is stored with it
   if (!harness && verdict != "equal" && verdict != "equal_looser")

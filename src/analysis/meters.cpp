@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "common/lookup.hpp"
-
 namespace strata::analysis {
 namespace {
 
@@ -14,17 +12,15 @@ using core::Metric;
 constexpr const char* kNoLook = "no whole restart has a look at the level's process";
 
 // The sum of a field over iterations, of the restarts that have it.
-Meter mean_of(const store::Row& row, const char* field, double factor) {
+Meter mean_of(const store::Row& row, std::optional<double> store::MeterSums::*field, double factor) {
   double sum = 0, iterations = 0;
-  std::string why_not = kNoLook;
-  for (const auto& restart : lookup::list(row.info, "meters")) {
-    const auto count = lookup::number(restart, "iterations"), value = lookup::number(restart, field);
-    if (const auto why = lookup::text(restart, std::string("no_") + field); !why.empty()) why_not = why;
-    if (!count || !value || *count <= 0) continue;
+  for (const auto& restart : row.info.meters) {
+    const auto& value = restart.*field;
+    if (!value || restart.iterations <= 0) continue;
     sum += *value;
-    iterations += *count;
+    iterations += static_cast<double>(restart.iterations);
   }
-  if (iterations <= 0) return {std::nullopt, why_not};
+  if (iterations <= 0) return {std::nullopt, kNoLook};
   return {factor * sum / iterations, ""};
 }
 
@@ -45,10 +41,12 @@ std::map<Metric, Meter> meters_of(const store::Row& row, int threads) {
   std::map<Metric, Meter> all;
   const auto used = cpu_utilisation(row, threads);
   all[Metric::cpu_utilisation] = {used, used ? "" : "the level does not report its processor time"};
-#define METER(member, metric, units) all[Metric::metric] = mean_of(row, #member, units);
+#define METER(member, metric, units) all[Metric::metric] = mean_of(row, &store::MeterSums::member, units);
 #include "core/meter.def"
 #undef METER
-  all[Metric::energy] = mean_of(row, "energy", 1);
+  auto& energy = all[Metric::energy] = mean_of(row, &store::MeterSums::energy, 1);
+  for (const auto& restart : row.info.meters)
+    if (!energy.value && restart.no_energy) energy.why_not = *restart.no_energy;
   return all;
 }
 

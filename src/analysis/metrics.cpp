@@ -70,8 +70,9 @@ class RowMetrics {
   void add_proof() {
     add_at(Metric::proof_ratio, row_.proof, "worst_ratio", "observed");
     if (row_.state != State::measured) return;
-    add_at(Metric::error, row_.info, "accuracy.error", "observed");
-    add_at(Metric::answers_differ, row_.info, "accuracy.differ", "observed");
+    const auto& accuracy = row_.info.accuracy;
+    if (accuracy && accuracy->error) add(Metric::error, *accuracy->error, "observed");
+    if (accuracy) add(Metric::answers_differ, static_cast<double>(accuracy->differ), "observed");
   }
 
   void add_times(std::size_t i) {
@@ -139,8 +140,8 @@ class RowMetrics {
                                       {Metric::start_weights, "weights_ms"},
                                       {Metric::start_first_iteration, "first_iteration_ms"}})
       add(which, start_part(row_, part), "median of the starts");
-    if (const auto ms = cold_start(row_, "total_ms")) add(Metric::cold_start, *ms, "one start");
-    if (const auto ms = cold_start(row_, "prepare_ms")) add(Metric::prepare_time, *ms, "one start");
+    if (const auto ms = cold_start(row_, &store::ColdStart::total_ms)) add(Metric::cold_start, *ms, "one start");
+    if (const auto ms = cold_start(row_, &store::ColdStart::prepare_ms)) add(Metric::prepare_time, *ms, "one start");
   }
 
   void add_sizes() {
@@ -150,21 +151,20 @@ class RowMetrics {
     bytes(Metric::disk, row_.disk_bytes, "observed");
     bytes(Metric::artefact_size, row_.artefact_bytes, "reported");
     bytes(Metric::shipped_size, shipped_bytes(row_), "observed");
-    add_at(Metric::library_size, row_.info, "libraries.bytes", "observed");
-    add_at(Metric::code_lines, row_.info, "lines.total", "count");
+    if (const auto& libraries = row_.info.libraries) bytes(Metric::library_size, libraries->bytes, "observed");
+    if (const auto& lines = row_.info.lines) add(Metric::code_lines, lines->total, "count");
   }
 
   void add_passes() {
-    const auto& phases = lookup::at(row_.info, "phases.ms");
-    if (is_train() && phases.is_object())
-      for (const auto& [phase, ms] : phases.items())
-        if (ms.is_number()) add(Metric::phase_time, ms.get<double>(), "median of the pass", phase);
-    if (lookup::text(row_.info, "eval.state") == "scored")
-      add_at(Metric::score, row_.info, "eval.score", "the user's score()");
+    if (const auto& phases = row_.info.phases; is_train() && phases)
+      for (const auto& [phase, ms] : phases->ms)
+        if (ms) add(Metric::phase_time, *ms, "median of the pass", phase);
+    if (lookup::text(row_.info.eval, "state") == "scored")
+      add_at(Metric::score, row_.info.eval, "score", "the user's score()");
   }
 
   void add_clients() {
-    for (const auto& stored : lookup::list(row_.info, "clients.points")) {
+    for (const auto& stored : lookup::list(row_.info.clients, "points")) {
       const auto point = client_point(stored, statistics_.sigma());
       if (point.state != "measured") continue;
       const auto setting = fmt::format("{} {}", point.clients, point.as);

@@ -83,7 +83,7 @@ Json reported(const Json& measured) {
 }  // namespace
 
 Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  const Json& dynamic = at(row.info, "dynamic");
+  const Json& dynamic = row.info.dynamic;
   if (!dynamic.is_object()) return {};
   Json out{{"low", at(dynamic, "low")},
            {"high", at(dynamic, "high")},

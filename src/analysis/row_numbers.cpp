@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/row_numbers.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/blocks.hpp"
 #include "common/lookup.hpp"
-#include "common/outside.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::analysis {
@@ -61,17 +61,16 @@ double start_part(const store::Row& row, const char* part) {
   return stats::median(values);
 }
 
-std::optional<double> cold_start(const store::Row& row, const char* part) {
-  const auto ms = lookup::number(lookup::at(row.info, "cold_start"), part);
-  return ms && *ms > 0 ? ms : std::nullopt;
+std::optional<double> cold_start(const store::Row& row, double store::ColdStart::*part) {
+  const auto& cold = row.info.cold_start;
+  return cold && *cold.*part > 0 ? std::optional(*cold.*part) : std::nullopt;
 }
 
 std::optional<std::int64_t> shipped_bytes(const store::Row& row) {
-  const auto& libraries = lookup::at(row.info, "libraries");
-  if (!libraries.is_object() || !row.artefact_bytes) return std::nullopt;
+  const auto& libraries = row.info.libraries;
+  if (!libraries || !row.artefact_bytes) return std::nullopt;
   constexpr std::int64_t most = std::int64_t{1} << 60;  // whose sum is no overflow
-  return std::clamp(outside::integer_or(libraries, "bytes"), std::int64_t{0}, most) +
-         std::min(*row.artefact_bytes, most);
+  return std::min(libraries->bytes, most) + std::min(*row.artefact_bytes, most);
 }
 
 }  // namespace strata::analysis

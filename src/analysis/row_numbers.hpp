@@ -23,8 +23,8 @@ RowNumbers row_numbers(const CaseStatistics& statistics, std::size_t i, double b
 
 // Median of a part of the starts from caches ("load_ms"), NaN where there was none.
 double start_part(const store::Row& row, const char* part);
-// Of the very first start, in ms: the part "total_ms" or "prepare_ms"; nothing where none was seen or it is 0.
-std::optional<double> cold_start(const store::Row& row, const char* part);
+// Of the very first start, in ms; nothing where none was seen or it is 0.
+std::optional<double> cold_start(const store::Row& row, double store::ColdStart::*part);
 
 // Everything that goes to another machine, in bytes: the artefact, and the code that the process mapped from outside
 // the system. Nothing where one of them is not known.

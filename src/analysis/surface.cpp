@@ -103,7 +103,7 @@ GridCell cell_of(const store::Run& run, const store::Case& run_case, const std::
   cell.minimum_effect = statistics.minimum();
   std::vector<std::size_t> candidates;  // places in measured()
   for (const auto& row : run_case.rows) {
-    if (lookup::flag(row.info, "harness")) continue;
+    if (row.info.harness) continue;
     const auto place = row.state == State::measured ? statistics.index_of(row.name()) : std::nullopt;
     if (place) candidates.push_back(*place);
     cell.levels.emplace(row.name(), level_of(statistics, row, place, cell));
@@ -145,8 +145,7 @@ Grid grid_of(const store::Run& run) {
     grid.cells.push_back(cell_of(run, run_case, grid.axes));
     if (grid.reference.empty()) grid.reference = run_case.reference_level;
     for (const auto& row : run_case.rows)
-      if (!lookup::flag(row.info, "harness") &&
-          std::find(grid.levels.begin(), grid.levels.end(), row.name()) == grid.levels.end())
+      if (!row.info.harness && std::find(grid.levels.begin(), grid.levels.end(), row.name()) == grid.levels.end())
         grid.levels.push_back(row.name());
   }
   sort_cells(grid);

@@ -11,7 +11,6 @@
 
 #include "cluster/shard.hpp"
 #include "common/lookup.hpp"
-#include "common/outside.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::cluster {
@@ -19,7 +18,6 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr std::size_t kNamed = 3;  // points that a note names
-constexpr const char* kOtherRows = "rows_of_shards";
 
 Shard shard_of(const store::Run& run) {
   return read_shard(run.settings.shard.shard).value_or(Shard{});
@@ -122,9 +120,7 @@ void add_row(store::Case& run_case, store::Row row, const Shard& shard) {
     run_case.rows.push_back(std::move(row));
     return;
   }
-  auto others = outside::field(own->info, kOtherRows).is_array() ? own->info[kOtherRows] : Json::array();
-  others.push_back(row.row_id);
-  own->info[kOtherRows] = std::move(others);
+  own->info.rows_of_shards.push_back(row.row_id);
   for (const char* count : {"steps_and_scores", "steps", "steps_in_windows", "windows_too_rough"}) {
     const auto key = fmt::format("in_the_middle.{}", count);
     if (const auto before = lookup::number(own->proof, key))
@@ -222,13 +218,6 @@ store::Run join_shards(std::vector<store::Run> runs) {
   if (!trains) joined.settings.cases = joined.settings.shard.parts.value_or(0);
   joined.joined = {std::move(shards), std::move(nodes), std::move(notes)};
   return joined;
-}
-
-std::vector<std::int64_t> other_rows(const store::Row& row) {
-  std::vector<std::int64_t> all;
-  for (const auto& number : outside::field(row.info, kOtherRows))
-    if (const auto row_id = outside::as_integer(number)) all.push_back(*row_id);
-  return all;
 }
 
 bool is_shard(const store::Run& run) {

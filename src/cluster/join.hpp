@@ -17,7 +17,4 @@ Result<store::Run> with_other_shards(store::Run run, const store::Store& store);
 // measured, and what was measured twice: of that the newer whole one is taken.
 store::Run join_shards(std::vector<store::Run> runs);
 
-// Rows of a training's other shards that this row stands for too, by number.
-std::vector<std::int64_t> other_rows(const store::Row& row);
-
 }  // namespace strata::cluster

@@ -36,7 +36,7 @@ const store::Row* verdict_row(const store::Case& run_case, const plan::Job& job)
   for (const auto& row : run_case.rows) {
     const bool judged = row.state == State::measured || row.state == State::unequal || row.state == State::mistrusted;
     if (judged && row.level == job.level.id && row.variant == job.level.variant &&
-        outside::text_or(row.info, "artefact") == job.cache.filename().string())
+        row.info.artefact == job.cache.filename().string())
       return &row;
   }
   return nullptr;

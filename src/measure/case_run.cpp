@@ -158,7 +158,7 @@ void CaseRun::certify(Participant& participant) {
                                                 : State::unequal,
                       .what = certificate.none ? "nothing could be proven" : certificate.reason,
                       .hint = extras.deep || references.trains() ? "" : "--deep shows the first layer that differs"});
-    participant.row.info["reason_short"] = certificate.reason_short;
+    participant.row.info.reason_short = certificate.reason_short;
   }
 }
 
@@ -214,24 +214,21 @@ void CaseRun::prove(Participant& participant) {
     }
   }
   // By another run, perhaps another program: of one that noted other fields nothing is known.
-  if (const auto first = outside::read_file(participant.job.cache / "warm.json");
-      first && first->contains("total_ms")) {
-    Json& cold_start = participant.row.info["cold_start"] = Json::object();
-    for (const char* part : {"total_ms", "prepare_ms"}) cold_start[part] = outside::number_or(*first, part);
-  }
+  if (const auto first = outside::read_file(participant.job.cache / "warm.json"); first && first->contains("total_ms"))
+    participant.row.info.cold_start =
+        store::ColdStart{outside::number_or(*first, "total_ms"), outside::number_or(*first, "prepare_ms")};
   certify(participant);
 }
 
 void CaseRun::store_phases(Participant& participant) const {
   if (!references.trains()) return;
-  Json ms = Json::object();
-  std::size_t iterations = 0;
+  auto& phases = participant.row.info.phases.emplace();
   for (const auto& [phase, times] : participant.phases) {
-    ms[phase] = stats::median(times);
-    iterations = times.size();
+    phases.ms[phase] = stats::median(times);
+    phases.iterations = static_cast<std::int64_t>(times.size());
   }
-  participant.row.info["phases"] = {
-      {"ms", ms}, {"joined", participant.joined}, {"iterations", iterations}, {"note", participant.phases_note}};
+  phases.joined = participant.joined;
+  phases.note = participant.phases_note;
 }
 
 Result<Outcome> CaseRun::finish() {

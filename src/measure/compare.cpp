@@ -15,7 +15,7 @@ void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std:
   if (absent && std::find(named_levels.begin(), named_levels.end(), row.level_and_variant()) != named_levels.end())
     outcome.missing = true;
   if (!absent && row.state != State::measured) outcome.failed = true;
-  const Json &eval = outside::field(row.info, "eval"), &open = outside::field(row.info, "dynamic");
+  const Json &eval = row.info.eval, &open = row.info.dynamic;
   if (eval.is_object() && outside::text_or(eval, "state") != "scored") outcome.failed = true;
   const auto served = open.is_object() ? outside::text_or(open, "state") : "measured";
   if (served != "measured" && served != "unsupported" && served != "unavailable") outcome.failed = true;

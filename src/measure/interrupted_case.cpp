@@ -60,8 +60,10 @@ bool InterruptedCase::restore_proof(Participant& participant) const {
   participant.row.memory = row->memory;
   participant.row.settings = row->settings;
   participant.row.artefact_bytes = row->artefact_bytes;
-  for (const char* name : {"accuracy", "facts", "libraries", "cold_start"})
-    if (const Json& fact = outside::field(row->info, name); !fact.is_null()) participant.row.info[name] = fact;
+  participant.row.info.accuracy = row->info.accuracy;
+  participant.row.info.facts = row->info.facts;
+  participant.row.info.libraries = row->info.libraries;
+  participant.row.info.cold_start = row->info.cold_start;
   for (const auto& start : row->start_up)
     if (outside::integer_or(start, "restart", 0) == -1) participant.row.start_up.push_back(start);
   participant.peak_bytes = static_cast<std::uint64_t>(std::max(outside::number_or(row->memory, "peak_private_bytes"),
@@ -81,10 +83,8 @@ void InterruptedCase::add_to(std::vector<Participant>& participants, InterleaveP
       const auto number = outside::integer_or(start, "restart", -1);
       if (number >= 0 && number < plan.first) participant.row.start_up.push_back(start);
     }
-    for (const auto& sums : outside::field(row->info, "meters")) {
-      const auto number = outside::integer_or(sums, "restart", -1);
-      if (number >= 0 && number < plan.first) participant.row.info["meters"].push_back(sums);
-    }
+    for (const auto& sums : row->info.meters)
+      if (sums.restart < plan.first) participant.row.info.meters.push_back(sums);
     if (!participant.job.level.harness)
       participant.evidence.blocks_checked += static_cast<int>(participant.row.blocks.size());
   }

@@ -50,14 +50,14 @@ void note_memory(Participant& participant, Session& session, std::uint64_t idle,
 // What must be shipped beside the artefact: the code that the process really mapped. The artefact's own code (a
 // compiled package) is counted there.
 void note_libraries(Participant& participant, Session& session) {
-  Json list = Json::array();
-  std::uint64_t total = 0;
+  store::Libraries all;
   for (const auto& library : probe::own_libraries(session.process().pid())) {
     if (library.path.starts_with(participant.job.cache.string())) continue;
-    total += library.bytes;
-    list.push_back({{"file", std::filesystem::path(library.path).filename().string()}, {"bytes", library.bytes}});
+    const auto bytes = static_cast<std::int64_t>(library.bytes);
+    all.bytes += bytes;
+    all.files.push_back({std::filesystem::path(library.path).filename().string(), bytes});
   }
-  if (!list.empty()) participant.row.info["libraries"] = {{"bytes", total}, {"files", std::move(list)}};
+  if (!all.files.empty()) participant.row.info.libraries = std::move(all);
 }
 
 // Whether a level left anything in its cache that makes its next start another one.
@@ -133,8 +133,7 @@ Try<void> prove_set(Participant& participant, Session& session, const Judge& jud
   if (judge.strict)
     participant.evidence.precision = proof::precision_share(*judge.strict, *judge.outputs, set, outputs, indices);
   const auto accuracy = proof::accuracy_of(*judge.outputs, set, outputs, indices);
-  participant.row.info["accuracy"] = {
-      {"error", accuracy.error}, {"answers", accuracy.answers}, {"differ", accuracy.differ}};
+  participant.row.info.accuracy = store::Accuracy{accuracy.error, accuracy.answers, accuracy.differ};
   return {};
 }
 
@@ -215,7 +214,7 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
   if (!*proven) return;
   if (!participant.job.level.harness) note_libraries(participant, session);
   if (!participant.job.level.harness && !judge.training)
-    if (auto facts = session.report(); facts && facts->is_object()) participant.row.info["facts"] = std::move(*facts);
+    if (auto facts = session.report(); facts && facts->is_object()) participant.row.info.facts = std::move(*facts);
   if (!participant.job.level.harness && !judge.training && !judge.strict) ask_specials(participant, session);
   session.end();
 }
@@ -251,7 +250,7 @@ void prove_structure(Participant& participant, const Job& strict, const Judge& j
     session.end();
   }
   participant.strict_spread = std::exchange(participant.evidence.own_spread, 0);  // the timed mode has its own
-  participant.row.info.erase("accuracy");
+  participant.row.info.accuracy.reset();
 }
 
 void run_deep(Participant& participant, const Job& job, const proof::Reference& reference) {

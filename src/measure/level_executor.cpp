@@ -303,9 +303,9 @@ void LevelExecutor::note_meter(int restart) {
   if (work && on_processors()) participant_.evidence.conduct.add_restart(work->cpu_s, work->turns_s, threads_);
   auto sums = meter_->sums();
   meter_.reset();
-  if (sums.is_null()) return;
-  sums["restart"] = restart;
-  participant_.row.info["meters"].push_back(std::move(sums));
+  if (!sums) return;
+  sums->restart = restart;
+  participant_.row.info.meters.push_back(std::move(*sums));
 }
 
 Result<void> LevelExecutor::finish(int restart, stats::Random& random) {

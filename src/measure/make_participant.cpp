@@ -44,22 +44,27 @@ Result<Participant> make_participant(const level::Level& level, const plan::Bund
   if (setting.environments.empty() && setting.place.python != setting.place.tools_python)
     again.python = setting.place.python;
   participant.row.repeat = requests::command_of(again);
-  participant.row.info = {{"title", level.title},     {"rank", level.rank},           {"language", level.language},
-                          {"peer", level.peer},       {"harness", level.harness},     {"from", level.from},
-                          {"changes", level.changes}, {"default", level.default_text}};
+  auto& info = participant.row.info;
+  info = {.title = level.title,
+          .language = level.language,
+          .from = level.from,
+          .changes = level.changes,
+          .default_text = level.default_text,
+          .rank = level.rank,
+          .peer = level.peer,
+          .harness = level.harness};
   if (const auto target = level.generate.find(setting.options.device); target != level.generate.end())
-    participant.row.info["generate"] = {{"target", target->second}, {"options", level.generate_options}};
+    info.generate = store::Generate{target->second, level.generate_options};
   const auto files =
       STRATA_TRY(level::to_maintain(level, plan::places_of(place), bundle.info["model"].value("name", "")));
   if (!files.empty()) {
-    participant.row.info["lines"] = {{"total", 0}, {"files", Json::array()}};
+    auto& lines = info.lines.emplace();
     for (const auto& file : files) {
-      participant.row.info["lines"]["files"].push_back({{"file", file.name}, {"lines", file.lines}});
-      participant.row.info["lines"]["total"] = participant.row.info["lines"]["total"].get<int>() + file.lines;
+      lines.files.push_back({file.name, file.lines});
+      lines.total += file.lines;
     }
   }
-  if (level::ships(level))
-    participant.row.info["artefact"] = participant.job.cache.filename().string();  // what strata export would ship
+  if (level::ships(level)) info.artefact = participant.job.cache.filename().string();
   return participant;
 }
 

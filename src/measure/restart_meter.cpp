@@ -44,18 +44,18 @@ std::optional<RestartMeter::Work> RestartMeter::work() const {
   return Work{cpu_s, turns_s_};
 }
 
-nlohmann::json RestartMeter::sums() const {
+std::optional<store::MeterSums> RestartMeter::sums() const {
   const auto after = probe::process_usage(pid_);
-  if (!before_ || !after || iterations_ == 0) return nullptr;
+  if (!before_ || !after || iterations_ == 0) return std::nullopt;
   const auto used = *after - *before_;
-  nlohmann::json sums{{"iterations", iterations_}};
-#define METER(member, metric, units) sums[#member] = used.member;
+  store::MeterSums sums{.iterations = iterations_};
+#define METER(member, metric, units) sums.member = used.member;
 #include "core/meter.def"
 #undef METER
   if (energy_)
-    sums["energy"] = joules_;
+    sums.energy = joules_;
   else
-    sums["no_energy"] = no_energy_;
+    sums.no_energy = no_energy_;
   return sums;
 }
 

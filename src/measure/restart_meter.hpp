@@ -6,11 +6,11 @@
 
 #include <sys/types.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "probe/usage.hpp"
+#include "store/row_info.hpp"
 
 namespace strata::measure {
 
@@ -33,10 +33,9 @@ class RestartMeter {
   };
   std::optional<Work> work() const;
 
-  // Sums over the turns so far, as an entry of a row's `meters` (analysis/meters.hpp reads them): iterations,
-  // the meters (core/meter.def), and energy (joules) or, in words, no_energy. Null:
-  // there was no turn, or the process cannot be read.
-  nlohmann::json sums() const;
+  // Over the turns so far; which restart's they are, the caller says. nullopt: there was no turn, or the process cannot
+  // be read.
+  std::optional<store::MeterSums> sums() const;
 
  private:
   pid_t pid_;

@@ -327,7 +327,7 @@ Result<bool> serve_clients(std::vector<Participant>& participants, const proof::
                  .run(std::move(groups)));
   bool failed = false;
   for (auto& element : all) {
-    element.participant->row.info["clients"] = record(element, plan, failed);
+    element.participant->row.info.clients = record(element, plan, failed);
     for (const auto& point : element.points)
       if (point.state != State::measured)
         progress.note(fmt::format("{} with {} {}: {}: {}", element.participant->name(), point.clients,

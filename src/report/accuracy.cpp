@@ -45,8 +45,7 @@ class GroupView {
     for (const auto index : group_.cases)
       for (std::size_t i = 0; i < run_.cases[index].rows.size(); ++i) {
         const auto& row = run_.cases[index].rows[i];
-        if (row.state == State::measured && !flag(row.info, "harness"))
-          points.push_back(point(index, row, cases_[index]["rows"][i]));
+        if (row.state == State::measured && !row.info.harness) points.push_back(point(index, row, cases_[index]["rows"][i]));
       }
     const auto& first = run_.cases[group_.cases.front()];
     const auto reference =
@@ -71,7 +70,7 @@ class GroupView {
 
   Json point(std::size_t index, const store::Row& row, const Json& view) const {
     const auto& strict_case = run_.cases[index];
-    const auto field = [&](const char* name) { return at(row.info, std::string("accuracy.") + name); };
+    const auto& accuracy = row.info.accuracy;
     return {{"case", strict_case.id},
             {"level", row.level},
             {"variant", row.variant},
@@ -81,9 +80,9 @@ class GroupView {
             {"time_ms", time_of(view)},
             {"reliable", is_reliable(index)},
             {"ratio", ratio(index, row, view)},
-            {"error", field("error")},
-            {"answers", field("answers")},
-            {"differ", field("differ")},
+            {"error", accuracy && accuracy->error ? Json(*accuracy->error) : Json()},
+            {"answers", accuracy ? Json(accuracy->answers) : Json()},
+            {"differ", accuracy ? Json(accuracy->differ) : Json()},
             {"eval", eval(row)}};
   }
 
@@ -121,7 +120,7 @@ class GroupView {
   }
 
   Json eval(const store::Row& row) const {
-    const Json& own = at(row.info, "eval");
+    const Json& own = row.info.eval;
     if (!own.is_object()) return {};
     Json out{{"state", outside::text_or(own, "state", "failed")},
              {"reason", text(own, "reason")},
@@ -130,7 +129,7 @@ class GroupView {
              {"score", at(own, "score")},
              {"difference", nullptr},
              {"differ", nullptr}};
-    const auto theirs = reference_ ? at(reference_->info, "eval") : Json();
+    const auto theirs = reference_ ? reference_->info.eval : Json();
     if (text(own, "state") != "scored" || text(theirs, "state") != "scored") return out;
     const auto of = [](const Json& from, const char* name) {
       std::vector<double> values;
@@ -193,7 +192,7 @@ Json accuracy(const store::Run& run, const Json& cases) {
     const auto& group = groups[key];
     const bool scored = std::any_of(group.cases.begin(), group.cases.end(), [&](std::size_t i) {
       return std::any_of(run.cases[i].rows.begin(), run.cases[i].rows.end(),
-                         [](const auto& row) { return row.info.contains("eval"); });
+                         [](const auto& row) { return !row.info.eval.is_null(); });
     });
     if (group.cases.size() > 1 || scored) out.push_back(GroupView(run, cases, group).build());
   }

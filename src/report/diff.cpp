@@ -119,7 +119,7 @@ class CaseDifference {
   Json levels() const {
     Json all = Json::array();
     for (const auto* row : stats_before_.measured())
-      if (!flag(row->info, "harness")) all.push_back(level(*row));
+      if (!row->info.harness) all.push_back(level(*row));
     return all;
   }
 

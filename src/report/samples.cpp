@@ -28,8 +28,12 @@ Json row_json(const store::Case& run_case, const store::Row& row) {
 Json passes_of(const store::Case& run_case, const store::Row& row) {
   auto own = row_json(run_case, row);
   own.update({{"start_up", row.start_up}, {"memory", row.memory}});
-  for (const char* pass : {"tuning", "phases", "clients", "dynamic", "eval"})
-    if (row.info.contains(pass)) own[pass] = row.info[pass];
+  if (row.info.phases) own["phases"] = store::to_json(*row.info.phases);
+  for (const auto& [pass, record] : {std::pair{"tuning", &row.info.tuning},
+                                     {"clients", &row.info.clients},
+                                     {"dynamic", &row.info.dynamic},
+                                     {"eval", &row.info.eval}})
+    if (!record->is_null()) own[pass] = *record;
   return own;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/trained_level.hpp"
 
-#include "cluster/join.hpp"
 #include "report/access.hpp"
 
 namespace strata::report {
@@ -28,7 +27,7 @@ TrainedLevel trained_level(const store::Row& row, std::vector<store::Series> ser
 // Of a row that stands for those of several shards: of all their repeats.
 Result<std::vector<store::Series>> series_of(const store::Row& row, const store::Store& store) {
   auto all = store.series(row.row_id);
-  for (const auto other : cluster::other_rows(row)) {
+  for (const auto other : row.info.rows_of_shards) {
     auto more = store.series(other);
     if (!all || !more) return all ? std::move(more) : std::move(all);
     all->insert(all->end(), more->begin(), more->end());
@@ -54,10 +53,7 @@ const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const 
 }
 
 analysis::SizesByStep sizes_of(const TrainedLevel& level) {
-  std::vector<std::string> order;
-  for (const auto& name : list(level.row->info, "layers"))
-    if (name.is_string()) order.push_back(name.get<std::string>());
-  return analysis::layer_sizes(level.series, order);
+  return analysis::layer_sizes(level.series, level.row->info.layers);
 }
 
 document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::Format format,

@@ -173,6 +173,11 @@ document::Table meters(const std::vector<Level>& levels) {
   return table;
 }
 
+std::optional<double> phase_ms(const store::Row& row, const char* phase) {
+  const auto& phases = row.info.phases;
+  return phases && phases->ms.contains(phase) ? phases->ms.at(phase) : std::nullopt;
+}
+
 document::Section phases(const std::vector<Level>& levels) {
   document::Table table{.id = "phases",
                         .title = "Where an epoch's time goes",
@@ -190,7 +195,7 @@ document::Section phases(const std::vector<Level>& levels) {
     for (const auto& [name, title] : per_epoch)
       row.push_back(spread_cell(level.learning.mean_of_all(name), Format::seconds));
     for (const char* phase : steps) {
-      const auto ms = number(level.row->info, fmt::format("phases.ms.{}", phase));
+      const auto ms = phase_ms(*level.row, phase);
       row.push_back(document::number_cell(ms ? std::optional(*ms * 1e-3) : std::nullopt, Format::seconds));
     }
     table.rows.push_back(std::move(row));

@@ -22,7 +22,7 @@ struct CycleStep {
 };
 
 std::optional<double> prepare_seconds(const TrainedLevel& level) {
-  const auto ms = analysis::cold_start(*level.row, "prepare_ms");
+  const auto ms = analysis::cold_start(*level.row, &store::ColdStart::prepare_ms);
   return ms ? std::optional(*ms * 1e-3) : std::nullopt;
 }
 
@@ -52,7 +52,9 @@ document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
   table.columns.push_back({.id = "deployment_size", .title = "deployment size"});
   for (const auto& level : levels) {
     if (!level.measured()) continue;
-    std::vector<Cell> row{level.row->name(), number_cell(number(level.row->info, "lines.total"), Format::count)};
+    const auto& lines = level.row->info.lines;
+    std::vector<Cell> row{level.row->name(),
+                          number_cell(lines ? std::optional<double>(lines->total) : std::nullopt, Format::count)};
     for (const auto& step : kCycleSteps) row.push_back(number_cell(step.seconds(level), Format::seconds));
     const auto shipped = analysis::shipped_bytes(*level.row);
     row.push_back(number_cell(shipped ? std::optional(static_cast<double>(*shipped)) : std::nullopt, Format::bytes));

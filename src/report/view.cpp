@@ -89,8 +89,8 @@ Json CaseView::startup(const store::Row& row) const {
   for (const char* part : {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms"})
     out[part] = finite(analysis::start_part(row, part));
   out["warm_start_ms"] = finite(numbers_.start_range(row).value);
-  out["cold_start_ms"] = at(row.info, "cold_start.total_ms");
-  const auto prepare = analysis::cold_start(row, "prepare_ms");
+  out["cold_start_ms"] = row.info.cold_start ? Json(row.info.cold_start->total_ms) : Json();
+  const auto prepare = analysis::cold_start(row, &store::ColdStart::prepare_ms);
   out["prepare_ms"] = prepare ? Json(*prepare) : Json();
   return out;
 }
@@ -99,11 +99,10 @@ Json CaseView::startup(const store::Row& row) const {
 Json CaseView::shipped(const store::Row& row) const {
   const auto bytes = analysis::shipped_bytes(row);
   if (!bytes) return {};
-  const Json& libraries = at(row.info, "libraries");
   return {{"bytes", *bytes},
-          {"libraries_bytes", at(libraries, "bytes")},
+          {"libraries_bytes", row.info.libraries->bytes},
           {"artefact_bytes", *row.artefact_bytes},
-          {"libraries", at(libraries, "files")}};
+          {"libraries", store::to_json(row.info.libraries->files)}};
 }
 
 Json CaseView::blocks_json(const store::Row& row, const std::vector<std::string>& why) const {
@@ -150,7 +149,7 @@ void CaseView::add_samples(Json& out, const store::Row& row, std::size_t i) {
   out["throughput_per_s"] = finite(own.throughput_per_s);
   if (is_train()) {
     out["steps_per_s"] = finite(1000.0 / own.time.milliseconds);
-    out["phases"] = at(row.info, "phases");
+    out["phases"] = row.info.phases ? store::to_json(*row.info.phases) : Json();
   }
   out["cpu_ms"] = own.cpu_ms ? finite(*own.cpu_ms) : Json();
   out["ratio"] = numbers_.ratio(numbers_.reference(), i);
@@ -185,31 +184,31 @@ Json CaseView::row_json(const store::Row& row) {
   Json out{{"level", row.level},
            {"variant", row.variant},
            {"environment", environment_json(row)},
-           {"title", text(row.info, "title")},
-           {"rank", whole(row.info, "rank", 0)},
-           {"language", text(row.info, "language")},
-           {"peer", flag(row.info, "peer")},
-           {"harness", flag(row.info, "harness")},
+           {"title", row.info.title},
+           {"rank", row.info.rank},
+           {"language", row.info.language},
+           {"peer", row.info.peer},
+           {"harness", row.info.harness},
            {"reference", row.name() == case_.reference_level},
            {"state", row.state},
            {"reason", row.reason},
-           {"reason_short", outside::text_or(row.info, "reason_short", first_sentence(row.reason))},
+           {"reason_short", row.info.reason_short.value_or(first_sentence(row.reason))},
            {"hint", row.hint},
            {"log_tail", row.log_tail},
            {"repeat", row.repeat},
-           {"default", text(row.info, "default")},
-           {"settings", settings_beside(row.settings, at(row.info, "facts"))},
+           {"default", row.info.default_text},
+           {"settings", settings_beside(row.settings, row.info.facts)},
            {"memory", row.memory},
            {"startup", row.start_up.empty() ? Json() : startup(row)},
            {"disk_bytes", row.disk_bytes ? Json(*row.disk_bytes) : Json()},
            {"artefact_bytes", row.artefact_bytes ? Json(*row.artefact_bytes) : Json()},
            {"proof", row.proof},
-           {"deep", at(row.info, "deep")},
-           {"tuning", at(row.info, "tuning")},
+           {"deep", row.info.deep},
+           {"tuning", row.info.tuning},
            {"tuned", nullptr},
-           {"clients", clients_json(at(row.info, "clients"), batch(), numbers_.sigma(), numbers_.reliable())},
-           {"facts", at(row.info, "facts")},
-           {"lines", at(row.info, "lines")},
+           {"clients", clients_json(row.info.clients, batch(), numbers_.sigma(), numbers_.reliable())},
+           {"facts", row.info.facts},
+           {"lines", row.info.lines ? store::to_json(*row.info.lines) : Json()},
            {"shipped", shipped(row)},
            {"dynamic",
             analysis::dynamic_view(row, numbers_.room(), numbers_.sigma(), numbers_.minimum(), numbers_.reliable())}};
@@ -249,10 +248,10 @@ std::optional<std::size_t> CaseView::reference_beside(const store::Row& row) con
 // was not measured, the recommended level and those that name one come from the reference, by more than one step.
 CaseView::Origin CaseView::origin_of(const store::Row& row, bool recommended) const {
   const auto reference = reference_beside(row);
-  if (flag(row.info, "peer")) return {reference, "", {}};
+  if (row.info.peer) return {reference, "", {}};
   const bool variant = row.variant != "default";
-  const auto named = variant ? row.level : text(row.info, "from");
-  Origin origin{beside(row, named), text(row.info, variant ? "default" : "changes"), {}};
+  const auto named = variant ? row.level : row.info.from;
+  Origin origin{beside(row, named), variant ? row.info.default_text : row.info.changes, {}};
   if (origin.from || !reference || (named.empty() && !recommended)) return origin;
   origin.from = reference;
   origin.between = {named.empty() ? std::string("more than one step: none of the levels measured leads to it")
@@ -265,8 +264,8 @@ Json CaseView::ledger(const std::string& recommended) const {
   Json edges = Json::array();
   for (const auto* row : numbers_.measured()) {
     const bool is_recommended = row->name() == recommended;
-    if (flag(row->info, "harness") || (row->variant != "default" && !is_recommended)) continue;
-    const bool peer = flag(row->info, "peer");
+    if (row->info.harness || (row->variant != "default" && !is_recommended)) continue;
+    const bool peer = row->info.peer;
     const auto origin = origin_of(*row, is_recommended);
     const auto a = origin.from, b = numbers_.index_of(row->name());
     if (!a || !b || *a == *b) continue;
@@ -329,7 +328,7 @@ Json CaseView::trust() const {
   std::optional<int> compared;
   const auto reference = numbers_.reference();
   for (std::size_t i = 0; reference && i < numbers_.measured().size(); ++i) {
-    if (i == *reference || flag(numbers_.measured()[i]->info, "harness")) continue;
+    if (i == *reference || numbers_.measured()[i]->info.harness) continue;
     const auto comparison = numbers_.compare(*reference, i);
     compared = std::min(compared.value_or(comparison.restarts()), comparison.restarts());
     visible = std::max(visible, numbers_.smallest_visible(comparison));
@@ -369,7 +368,7 @@ Json CaseView::instead_of() const {
     if (row.name() == original)
       return {{"level", original},
               {"state", row.state},
-              {"reason", outside::text_or(row.info, "reason_short", first_sentence(row.reason))}};
+              {"reason", row.info.reason_short.value_or(first_sentence(row.reason))}};
   return {{"level", original}, {"state", "skipped"}, {"reason", ""}};
 }
 
@@ -405,11 +404,10 @@ std::string CaseView::command_to_take(const std::string& level) const {
   if (row == case_.rows.end() || !spec) return "";
   const bool exports = case_.question.precision == core::Precision::fp32 && !is_train();  // others have no export
   const bool same_artefact = row->variant == "default" || row->variant == level::kHugePages;
-  if (exports && same_artefact && row->info.contains("artefact"))
+  if (exports && same_artefact && row->info.artefact)
     return requests::export_command(*spec, case_.question.model, row->level, named_beside(run_, *row));
-  if (const Json& program = at(row->info, "generate"); program.is_object())
-    return requests::generate_command(*spec, case_.question.model,
-                                      {row->level, text(program, "target"), text(program, "options")},
+  if (const auto& program = row->info.generate)
+    return requests::generate_command(*spec, case_.question.model, {row->level, program->target, program->options},
                                       named_beside(run_, *row).python);
   return "";
 }

@@ -85,7 +85,8 @@ Block read_block(Statement& row) {
   return block;
 }
 
-Row read_row(Statement& ask) {
+// All but `info`, which is as its column has it.
+Row read_row(Statement& ask, Json& info) {
   Row row;
   row.row_id = ask.integer();
   row.level = ask.text();
@@ -96,7 +97,7 @@ Row read_row(Statement& ask) {
   row.hint = ask.text();
   row.log_tail = ask.text();
   row.repeat = ask.text();
-  row.info = ask.json(Shape::object);
+  info = ask.json(Shape::object);
   row.settings = ask.json(Shape::object_or_null);
   row.memory = ask.json(Shape::object_or_null);
   row.start_up = ask.json(Shape::array);
@@ -139,19 +140,6 @@ void check_row(Statement& row, const Row& stored) {
                   {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "total_ms"});
     check_flags(row, "start_up", start, {"cold"});
   }
-  for (const Json& sums : outside::field(stored.info, "meters"))
-    check_numbers(row, "info.meters", sums,
-                  {
-                      "restart",
-                      "iterations",
-                      "energy",
-#define METER(member, metric, units) #member,
-#include "core/meter.def"
-#undef METER
-                  });
-  check_flags(row, "info", stored.info, {"tuned", "harness", "peer"});
-  check_numbers(row, "info.cold_start", outside::field(stored.info, "cold_start"), {"total_ms", "prepare_ms"});
-  check_numbers(row, "info.libraries", outside::field(stored.info, "libraries"), {"bytes"});
 }
 
 // Reads one run, and no more bytes than the file has: cells of a file made for it could share theirs.
@@ -281,10 +269,14 @@ class RunReader {
         "proof,disk_bytes,artefact_bytes,judged FROM level_rows WHERE run_id=? AND hash=? ORDER BY row_id");
     ask.bind(run_id).bind(run_case.key);
     while (ask.step()) {
-      Row row = read_row(ask);
+      Json info;
+      Row row = read_row(ask, info);
       check_row(ask, row);
       STRATA_TRY(check(ask, "a row of run " + run_id));
-      STRATA_TRY(read_samples(row));
+      STRATA_TRY(read_samples(row, info));
+      auto read = read_row_info(std::move(info));
+      if (!read) return connection_.damaged(fmt::format("a row of run {}: {}", run_id, read.error().what));
+      row.info = std::move(*read);
       STRATA_TRY(read_blocks(row));
       run_case.rows.push_back(std::move(row));
     }
@@ -292,13 +284,13 @@ class RunReader {
     return check_places(run_case);
   }
 
-  Result<void> read_samples(Row& row) {
+  Result<void> read_samples(const Row& row, Json& info) {
     Statement ask(connection_.handle(), "SELECT place,ns FROM samples WHERE row_id=? ORDER BY place");
     ask.bind(row.row_id);
     while (ask.step()) {
       const auto place = ask.text();
       const auto values = ask.integers(-kLongest, kLongest);
-      if (!put_back(row.info, place, values))
+      if (!put_back(info, place, values))
         ask.complain(fmt::format("\"place\" is '{}'; allowed is one that \"info\" leaves to it",
                                  escape::one_line(place.substr(0, 80))));
       STRATA_TRY(check(ask, fmt::format("a sample of {}", escape::one_line(row.name()))));

@@ -14,11 +14,10 @@
 #include "core/metric.hpp"
 #include "core/participant_id.hpp"
 #include "store/case_facts.hpp"
+#include "store/row_info.hpp"
 #include "store/settings.hpp"
 
 namespace strata::store {
-
-using Json = nlohmann::json;
 
 // Consecutive iterations of one worker. `instance` is 0, or 1 for the second worker of a level in an A/A run.
 struct Block {
@@ -38,7 +37,8 @@ struct Row {
   std::int64_t row_id = 0;
   State state = State::failed;
   std::string level, variant = "default", environment, reason, hint, log_tail, repeat;
-  Json info = Json::object(), settings = Json::object(), memory, start_up = Json::array(), proof;
+  RowInfo info;
+  Json settings = Json::object(), memory, start_up = Json::array(), proof;
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
   bool judged = true;  // false: the run has not come to its state yet; see analysis/judge_stored.hpp
   std::vector<Block> blocks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw samples of passes other than the turns: lists of times in a row's `info`, as a name that ends in "_ns" says. In
-// the store they are blobs of the one encoding that blocks have, by their place in `info`, where null stands for them.
-// Internal to store/.
+// Raw samples of passes other than the turns: lists of times in a row's `info` as JSON, as a name that ends in "_ns"
+// says. In the store they are blobs of the one encoding that blocks have, by their place in `info`, where null stands
+// for them. Internal to store/.
 #pragma once
 
 #include <sqlite3.h>

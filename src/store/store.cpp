@@ -31,12 +31,11 @@ std::string axis(const core::Case& question, std::string_view axis_name) {
 // All of a row that may change: its columns from `state` on. `info`: as it is stored. What of `info` and `proof` is
 // selected by has columns.
 void bind_result(Statement& put, const Row& row, const Json& info) {
-  const auto flag = [&](const char* name) { return static_cast<int>(outside::flag_or(row.info, name, false)); };
   put.bind(std::string(to_string(row.state)), row.reason, row.hint, row.log_tail, row.repeat);
   put.bind(info, row.settings, row.memory, row.start_up, row.proof);
   put.bind(row.disk_bytes, row.artefact_bytes, static_cast<int>(row.judged));
-  put.bind(outside::integer_or(row.info, "rank"), outside::text_or(row.info, "language"));
-  put.bind(flag("peer"), flag("harness"), flag("tuned"));
+  put.bind(row.info.rank, row.info.language);
+  put.bind(int{row.info.peer}, int{row.info.harness}, int{row.info.tuned});
   put.bind(outside::text_or(row.proof, "verdict"), outside::text_or(row.proof, "first_difference"));
 }
 
@@ -232,7 +231,7 @@ Result<std::int64_t> Store::add_row(const std::string& run_id, const std::string
                 "settings,memory,start_up,proof,disk_bytes,artefact_bytes,judged,rank,language,peer,harness,tuned,"
                 "verdict,first_difference) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   put.bind(run_id, case_key, row.level, row.variant, row.environment);
-  auto info = row.info;
+  auto info = to_json(row.info);
   const auto samples = take_samples(info);
   bind_result(put, row, info);
   put.step();
@@ -249,7 +248,7 @@ Result<void> Store::update_row(const Row& row) {
                 "UPDATE level_rows SET state=?,reason=?,hint=?,log_tail=?,repeat=?,info=?,settings=?,memory=?,"
                 "start_up=?,proof=?,disk_bytes=?,artefact_bytes=?,judged=?,rank=?,language=?,peer=?,harness=?,tuned=?,"
                 "verdict=?,first_difference=? WHERE row_id=?");
-  auto info = row.info;
+  auto info = to_json(row.info);
   const auto samples = take_samples(info);
   bind_result(put, row, info);
   put.bind(row.row_id).step();

@@ -304,7 +304,8 @@ void CaseTraining::look_at_layers(Seat& seat, const fs::path& order, std::int64_
     return;
   }
   if (sizes->empty()) return;
-  auto& layers = participant.row.info["layers"] = nlohmann::json::array();
+  auto& layers = participant.row.info.layers;
+  layers.clear();
   for (const auto& size : *sizes) layers.push_back(size.layer);
   (void)point_.sink.series(participant.row.row_id, analysis::to_series(*sizes, step + 1, repeat));
   if (const auto why = analysis::signal_fault(*sizes, *question().recipe, step))

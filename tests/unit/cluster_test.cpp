@@ -294,8 +294,8 @@ TEST(JoinedTrainings, have_a_row_a_level_with_the_repeats_of_all_shards) {
   ASSERT_EQ(joined.cases.size(), 1U);
   const auto& rows = joined.cases.front().rows;
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_THAT(other_rows(rows[0]), ElementsAre(7));
-  EXPECT_THAT(other_rows(rows[1]), ElementsAre(8));
+  EXPECT_THAT(rows[0].info.rows_of_shards, ElementsAre(7));
+  EXPECT_THAT(rows[1].info.rows_of_shards, ElementsAre(8));
   EXPECT_EQ(rows[0].proof["in_the_middle"]["steps_and_scores"], 6);
 }
 
@@ -313,7 +313,7 @@ TEST(JoinedTrainings, count_a_shard_that_was_trained_twice_once) {
   const auto joined =
       join_shards({a_training("1/1", "1", {a_row(1, "eager")}), a_training("1/1", "2", {a_row(7, "eager")})});
   EXPECT_EQ(joined.cases.front().rows.front().row_id, 7);
-  EXPECT_THAT(other_rows(joined.cases.front().rows.front()), IsEmpty());
+  EXPECT_THAT(joined.cases.front().rows.front().info.rows_of_shards, IsEmpty());
   EXPECT_THAT(words_of_shards(joined),
               HasSubstr("shard 1/1 was trained more than once; run-2 is shown, and run-1 is not"));
 }

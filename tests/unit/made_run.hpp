@@ -15,7 +15,7 @@ inline store::Row row(const std::string& level, double ms, std::optional<double>
   store::Row out;
   out.level = level;
   out.state = State::measured;
-  out.info = {{"from", from}, {"changes", "something"}, {"language", "c++"}};
+  out.info = {.language = "c++", .from = from, .changes = "something"};
   out.proof = {{"verdict", "equal"}};
   out.settings = {{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", "off"}, {"threads", 2}};
   for (int restart = 0; restart < 4; ++restart)
@@ -48,7 +48,7 @@ inline store::Run run_with(double taken, double begin = 0) {
   analysis::add_restarts(one.trust.load, {{taken, 0.0, 10}});
   one.reference_level = "eager";
   one.rows = {row("eager", 40, taken, ""), row("static", 10, taken)};
-  one.rows[1].info["generate"] = {{"target", "onednn"}, {"options", ""}};
+  one.rows[1].info.generate = store::Generate{"onednn", ""};
   run.cases = {one};
   return run;
 }

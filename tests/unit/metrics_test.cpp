@@ -56,44 +56,42 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
                            {"private_bytes", 4e6},
                            {"pss_bytes", 3e6},
                            {"latency_ns", std::vector<double>(300, 1e9 / rate)}});
-  out.info = {{"cold_start", {{"total_ms", 500 + ms}, {"prepare_ms", 40}}},
-              {"accuracy", {{"error", 1e-6}, {"answers", 4}, {"differ", 1}}},
-              {"libraries", {{"bytes", 77}, {"files", Json::array()}}},
-              {"lines", {{"total", 123}, {"files", Json::array()}}},
-              {"phases", {{"ms", {{"forward", 3.5}, {"backward", 7.0}}}, {"joined", Json::object()}}},
-              {"eval", {{"state", "scored"}, {"score", 91.5}, {"count", 10}}},
-              {"clients",
-               {{"seconds", 1},
-                {"cores", 2},
-                {"points",
-                 {{{"clients", 2},
-                   {"as", "threads"},
-                   {"threads_each", 1},
-                   {"state", "measured"},
-                   {"repetitions", repetitions}}}}}},
-              {"dynamic",
-               {{"low", 1},
-                {"high", 8},
-                {"own", 4},
-                {"state", "measured"},
-                {"visits", {{{"size", 8}, {"lap", 0}, {"first_ns", 300'000'000}, {"wall_ns", {9'000'000, 9'100'000}}}}},
-                {"turns", {{"fixed", open_turns(10'000'000)}, {"open", open_turns(20'000'000)}}}}},
-              {"meters",
-               {{{"restart", 0},
-                 {"iterations", 80},
-                 {"run_queue_wait_s", 0.04},
-                 {"minor_faults", 160},
-                 {"major_faults", 8},
-                 {"switched_out", 4},
-                 {"energy", 16}},
-                {{"restart", 1},
-                 {"iterations", 20},
-                 {"run_queue_wait_s", 0.01},
-                 {"minor_faults", 140},
-                 {"major_faults", 0},
-                 {"switched_out", 0},
-                 {"no_energy", "no counters"}}}},
-              {"tuned", true}};
+  out.info.tuned = true;
+  out.info.lines = store::Lines{.total = 123};
+  out.info.libraries = store::Libraries{.bytes = 77};
+  out.info.accuracy = store::Accuracy{.error = 1e-6, .answers = 4, .differ = 1};
+  out.info.cold_start = store::ColdStart{.total_ms = 500 + ms, .prepare_ms = 40};
+  out.info.phases = store::Phases{.ms = {{"forward", 3.5}, {"backward", 7.0}}};
+  out.info.meters = {{.restart = 0,
+                      .iterations = 80,
+                      .run_queue_wait_s = 0.04,
+                      .major_faults = 8,
+                      .minor_faults = 160,
+                      .switched_out = 4,
+                      .energy = 16},
+                     {.restart = 1,
+                      .iterations = 20,
+                      .run_queue_wait_s = 0.01,
+                      .major_faults = 0,
+                      .minor_faults = 140,
+                      .switched_out = 0,
+                      .no_energy = "no counters"}};
+  out.info.eval = {{"state", "scored"}, {"score", 91.5}, {"count", 10}};
+  out.info.clients = {{"seconds", 1},
+                      {"cores", 2},
+                      {"points",
+                       {{{"clients", 2},
+                         {"as", "threads"},
+                         {"threads_each", 1},
+                         {"state", "measured"},
+                         {"repetitions", repetitions}}}}};
+  out.info.dynamic = {
+      {"low", 1},
+      {"high", 8},
+      {"own", 4},
+      {"state", "measured"},
+      {"visits", {{{"size", 8}, {"lap", 0}, {"first_ns", 300'000'000}, {"wall_ns", {9'000'000, 9'100'000}}}}},
+      {"turns", {{"fixed", open_turns(10'000'000)}, {"open", open_turns(20'000'000)}}}};
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 12; ++round) {
       store::Block block;

@@ -22,7 +22,7 @@ Json visit(int size, int lap, double first_ms, double settled_ms, double worst =
 
 store::Row row_with(Json visits) {
   store::Row row;
-  row.info["dynamic"] = {
+  row.info.dynamic = {
       {"low", 1},         {"high", 4}, {"own", 2}, {"state", "measured"}, {"reason", ""}, {"visits", std::move(visits)},
       {"prepare_ms", 0.0}};
   return row;
@@ -57,7 +57,7 @@ TEST(DynamicView, does_not_take_a_slow_call_for_a_recompilation_where_the_second
 
 TEST(DynamicView, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
   auto row = row_with({visit(1, 0, 5, 5)});
-  row.info["dynamic"]["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
+  row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
   const auto found = dynamic_view(row, stats::Room{}, kSigma, kMinimum)["against_fixed"];
   EXPECT_EQ(found["batch"], 2);
   EXPECT_NEAR(found["ratio"]["value"].get<double>(), 0.8, 1e-3);
@@ -67,14 +67,14 @@ TEST(DynamicView, compares_the_open_artefact_with_the_fixed_one_round_by_round) 
 
 TEST(DynamicView, judges_nothing_where_other_programs_had_the_cores) {
   auto row = row_with({visit(1, 0, 5, 5)});
-  row.info["dynamic"]["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
+  row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
   const auto found = dynamic_view(row, stats::Room{}, kSigma, kMinimum, false)["against_fixed"];
   EXPECT_EQ(found["ratio"]["verdict"], "inconclusive");
 }
 
 TEST(DynamicView, gives_a_failure_its_reason_and_no_figure) {
   store::Row row;
-  row.info["dynamic"] = {{"state", "unequal"}, {"reason", "batch 4: wrong"}, {"visits", {visit(1, 0, 400, 5)}}};
+  row.info.dynamic = {{"state", "unequal"}, {"reason", "batch 4: wrong"}, {"visits", {visit(1, 0, 400, 5)}}};
   const auto found = dynamic_view(row, {}, kSigma, kMinimum);
   EXPECT_EQ(found["reason"], "batch 4: wrong");
   EXPECT_TRUE(found["sizes"].empty() && found["recompiled"].is_null() && found["against_fixed"].is_null());

@@ -43,38 +43,29 @@ store::Row hostile_row(const std::string& level) {
                            {"private_bytes", 1},
                            {"pss_bytes", 1}}}}}};
   const Json block = {{"restart", 0}, {"round", 0}, {"wall_ns", {1000}}, {"taken", 0.1}, {"runq_ns", 3}};
-  row.info = {{"title", level},
-              {"rank", 1},
-              {"language", "c++"},
-              {"peer", false},
-              {"harness", false},
-              {"from", "eager"},
-              {"changes", "x"},
-              {"default", ""},
-              {"tuned", true},
-              {"reason_short", "x"},
-              {"cold_start", {{"total_ms", 3.0}, {"prepare_ms", 1.0}}},
-              {"libraries", {{"bytes", 10}, {"files", Json::array()}}},
-              {"generate", {{"target", "onednn"}, {"options", ""}}},
-              {"artefact", "x"},
-              {"deep", Json::object()},
-              {"tuning", Json::object()},
-              {"facts", {{"guards", 1}, {"recompile_reasons", {"x"}}}},
-              {"lines", {{"total", 1}, {"files", Json::array()}}},
-              {"clients", {{"seconds", 1}, {"cores", 2}, {"points", points}}},
-              {"eval", {{"state", "scored"}, {"score", 0.5}, {"count", 1}, {"per_example", {0.5}}, {"answers", {1}}}},
-              {"accuracy", {{"error", 0.1}, {"answers", 1}, {"differ", 0}}},
-              {"phases", {{"ms", {{"forward", 1.0}}}, {"joined", Json::object()}}},
-              {"dynamic",
-               {{"low", 1},
-                {"high", 4},
-                {"own", 1},
-                {"state", "measured"},
-                {"prepare_ms", 1.0},
-                {"visits", {{{"size", 2}, {"lap", 0}, {"first_ns", 5}, {"worst_ratio", 0.5}, {"wall_ns", {5}}}}},
-                {"turns", {{"fixed", {block}}, {"open", {block}}}},
-                {"reported",
-                 {{"before", {{"recompiles", 0}}}, {"after", {{"recompiles", 1}, {"recompile_reasons", {"x"}}}}}}}}};
+  auto& info = row.info;
+  info = {.title = level, .language = "c++", .from = "eager", .changes = "x", .rank = 1};
+  info.generate = store::Generate{"onednn", ""};
+  info.tuned = true;
+  info.artefact = info.reason_short = "x";
+  info.lines = store::Lines{.total = 1};
+  info.libraries = store::Libraries{.bytes = 10};
+  info.accuracy = store::Accuracy{.error = 0.1, .answers = 1};
+  info.cold_start = store::ColdStart{.total_ms = 3, .prepare_ms = 1};
+  info.phases = store::Phases{.ms = {{"forward", 1.0}}};
+  info.facts = {{"guards", 1}, {"recompile_reasons", {"x"}}};
+  info.deep = info.tuning = Json::object();
+  info.clients = {{"seconds", 1}, {"cores", 2}, {"points", points}};
+  info.eval = {{"state", "scored"}, {"score", 0.5}, {"count", 1}, {"per_example", {0.5}}, {"answers", {1}}};
+  info.dynamic = {
+      {"low", 1},
+      {"high", 4},
+      {"own", 1},
+      {"state", "measured"},
+      {"prepare_ms", 1.0},
+      {"visits", {{{"size", 2}, {"lap", 0}, {"first_ns", 5}, {"worst_ratio", 0.5}, {"wall_ns", {5}}}}},
+      {"turns", {{"fixed", {block}}, {"open", {block}}}},
+      {"reported", {{"before", {{"recompiles", 0}}}, {"after", {{"recompiles", 1}, {"recompile_reasons", {"x"}}}}}}};
   row.settings = {{"threads", 1}, {"layout", "contiguous"}};
   row.memory = {{"peak_private_bytes", 10}, {"idle_private_bytes", 5}};
   row.start_up = {{{"cold", false}, {"process_ms", 1.0}, {"total_ms", 4.0}}};
@@ -178,7 +169,9 @@ TEST(Report, of_a_stored_run_survives_any_json_in_any_place) {
   try_everything(run.settings.request, "request", look);
   try_everything(run.machine, "machine", look);
   try_everything(one.bundle, "bundle", look);
-  try_everything(row.info, "info", look);
+  for (Json* record :
+       {&row.info.facts, &row.info.deep, &row.info.tuning, &row.info.clients, &row.info.dynamic, &row.info.eval})
+    try_everything(*record, "info", look);
   try_everything(row.memory, "memory", look);
   try_everything(row.start_up, "start_up", look);
   try_everything(row.proof, "proof", look);

@@ -118,7 +118,7 @@ TEST(report_view, says_which_reference_it_was_meant_to_have) {
   auto eager = row("eager", 1, 0.01, "");
   eager.state = State::unequal;
   eager.reason = "outputs, timed weights: NaN or Inf at 5 places";
-  eager.info["reason_short"] = "NaN or Inf at 5 places";
+  eager.info.reason_short = "NaN or Inf at 5 places";
   eager.blocks.clear();
   one.rows[0].level = one.reference_level = "libtorch";
   one.rows.insert(one.rows.begin(), eager);
@@ -134,7 +134,7 @@ TEST(report_view, says_which_reference_it_was_meant_to_have) {
 
 TEST(report_view, the_recommended_level_is_in_the_ledger_also_where_the_level_it_comes_from_was_not_run) {
   auto run = run_with(0.01);
-  run.cases[0].rows[1].info["from"] = "onednn";
+  run.cases[0].rows[1].info.from = "onednn";
   const auto edges = list(case_of(run), "ledger.edges");
   ASSERT_EQ(edges.size(), 1U);
   EXPECT_EQ(text(edges[0], "from") + " " + text(edges[0], "to") + " " + text(edges[0], "kind"), "eager static differs");
@@ -145,8 +145,8 @@ TEST(report_view, a_recommended_variant_is_in_the_ledger_below_its_level) {
   auto run = run_with(0.01);
   auto variant = row("static", 8, 0.01);
   variant.variant = "measured";
-  variant.info["default"] = "kernels chosen by timing";
-  variant.info["generate"] = {{"target", "onednn"}, {"options", "--tune"}};
+  variant.info.default_text = "kernels chosen by timing";
+  variant.info.generate = store::Generate{"onednn", "--tune"};
   run.cases[0].rows.push_back(variant);
   const auto one = case_of(run);
   EXPECT_EQ(text(one, "headline.level"), "static@measured");

@@ -55,8 +55,8 @@ class StoreRunsTest : public ::testing::Test {
     row.level = "eager";
     EXPECT_TRUE(store.add_row(id, kKey, row));
     row.level = "static";
-    row.info = {{"rank", 7}, {"language", "c++"}, {"peer", true}, {"tuned", true}};
-    row.info["clients"] = {
+    row.info = {.language = "c++", .rank = 7, .peer = true, .tuned = true};
+    row.info.clients = {
         {"points", {{{"clients", 2}, {"repetitions", {{{"latency_ns", {5, 6}}}, {{"latency_ns", {ns}}}}}}}}};
     row.proof = {{"verdict", "unequal"}, {"first_difference", "layer1"}};
     const auto row_id = store.add_row(id, kKey, row);
@@ -187,12 +187,57 @@ TEST_F(StoreRunsTest, samples_of_every_pass_have_the_encoding_of_blocks_and_come
                 "level='static'"),
             Strings{"null"});
   auto read = store.load_run("run-1")->cases.at(0).rows.at(1);
-  EXPECT_EQ(read.info["clients"]["points"][0]["repetitions"][0]["latency_ns"], Json({5, 6}));
-  read.info.erase("clients");
-  read.info["dynamic"] = {{"visits", {{{"wall_ns", {7}}}}}};
+  EXPECT_EQ(read.info.clients["points"][0]["repetitions"][0]["latency_ns"], Json({5, 6}));
+  read.info.clients = nullptr;
+  read.info.dynamic = {{"visits", {{{"wall_ns", {7}}}}}};
   ASSERT_TRUE(store.update_row(read));
   EXPECT_EQ(ask("a.db", "SELECT place FROM samples"), Strings{"/dynamic/visits/0/wall_ns"});
   EXPECT_EQ(store.load_run("run-1")->cases.at(0).rows.at(1).info, read.info) << row;
+}
+
+// With every member.
+RowInfo all_facts() {
+  RowInfo info{.title = "static", .language = "c++", .from = "onednn", .changes = "fused", .default_text = "by timing"};
+  info.rank = 8;
+  info.peer = info.harness = info.tuned = true;
+  info.generate = Generate{"onednn", "--tune"};
+  info.artefact = "abc";
+  info.reason_short = "";
+  info.lines = Lines{12, {{"a.cpp", 12}}};
+  info.libraries = Libraries{5'000'000'000, {{"b.so", 5'000'000'000}}};
+  info.accuracy = Accuracy{.error = 0.25, .answers = 4, .differ = 1};
+  info.cold_start = ColdStart{.total_ms = 500.5, .prepare_ms = 40};
+  info.phases = Phases{.ms = {{"forward", 3.5}, {"update", std::nullopt}},
+                       .joined = {{"forward", {"loss"}}},
+                       .iterations = 7,
+                       .note = ""};
+  info.meters = {{.restart = 0, .iterations = 80, .run_queue_wait_s = 0.1, .minor_faults = 3, .energy = 16.5},
+                 {.restart = 1, .iterations = 80, .major_faults = 1, .switched_out = 2, .no_energy = "no counters"}};
+  info.layers = {"conv1", "fc"};
+  info.rows_of_shards = {7, 9};
+  info.facts = {{"guards", 31}};
+  info.deep = {{"note", "no taps"}};
+  info.tuning = {{"best", "default"}};
+  info.clients = {{"points", {{{"clients", 2}, {"repetitions", {{{"latency_ns", {5, 6}}}}}}}}};
+  info.dynamic = {{"visits", {{{"wall_ns", {7}}}}}};
+  info.eval = {{"state", "scored"}, {"score", -0.5}};
+  return info;
+}
+
+TEST_F(StoreRunsTest, a_row_has_every_fact_that_it_was_stored_with_and_one_of_another_kind_is_refused) {
+  auto store = open("a.db");
+  const auto row = fill(store, "run-1");
+  auto stored = store.load_run("run-1")->cases.at(0).rows.at(1);
+  stored.info = all_facts();
+  ASSERT_TRUE(store.update_row(stored));
+  const auto read = store.load_run("run-1");
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(read->cases.at(0).rows.at(1), stored);
+  ask("a.db", "UPDATE level_rows SET info=json_set(info,'$.lines.total','x') WHERE row_id=" + std::to_string(row));
+  const auto refused = store.load_run("run-1");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("a row of run run-1: \"info.lines\": \"total\" is \"x\""), std::string::npos)
+      << refused.error().what;
 }
 
 TEST_F(StoreRunsTest, has_columns_for_what_is_selected_by) {

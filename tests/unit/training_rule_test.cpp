@@ -96,7 +96,8 @@ TEST(a_life_cycle, shows_what_is_known_and_how_far_the_reference_is_behind) {
   one.rows.resize(2);
   one.rows[0].level = "eager";
   one.rows[1].level = "static";
-  one.rows[1].info = {{"lines", {{"total", 120}}}, {"cold_start", {{"prepare_ms", 3000}, {"total_ms", 4000}}}};
+  one.rows[1].info.lines = store::Lines{.total = 120};
+  one.rows[1].info.cold_start = store::ColdStart{.total_ms = 4000, .prepare_ms = 3000};
   std::vector<TrainedLevel> levels;
   for (const auto& [epoch, score] : {std::pair(2.2, 0.105), std::pair(1.0, 0.1)}) {
     std::vector<store::Series> series{{"epoch_seconds", "s", "epoch", {1}, {epoch}, 0},

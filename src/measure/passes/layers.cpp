@@ -22,10 +22,10 @@ Result<void> compare_layers(CaseRun& point) {
       participant.deep_note = prepared.error().what;
     else
       run_deep(participant, job, opened);
-    participant.row.info["deep"] = participant.deep ? Json{{"first_difference", participant.deep->first_difference},
-                                                           {"worst_ratio", participant.deep->worst_ratio},
-                                                           {"reason", participant.deep->reason}}
-                                                    : Json{{"note", participant.deep_note}};
+    participant.row.info.deep = participant.deep ? Json{{"first_difference", participant.deep->first_difference},
+                                                        {"worst_ratio", participant.deep->worst_ratio},
+                                                        {"reason", participant.deep->reason}}
+                                                 : Json{{"note", participant.deep_note}};
     if (participant.deep && !participant.deep->first_difference.empty()) {
       point.certify(participant);
       if (!participant.active)

@@ -31,7 +31,7 @@ Result<void> visit_batch_sizes(CaseRun& point) {
     if (result["state"] != "measured")
       point.progress.note(fmt::format("{} with an open batch: {}: {}", participant.name(), result.value("state", ""),
                                       result.value("reason", "")));
-    participant.row.info["dynamic"] = std::move(result);
+    participant.row.info.dynamic = std::move(result);
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};

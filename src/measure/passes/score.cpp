@@ -18,7 +18,7 @@ Result<void> score_levels(CaseRun& point) {
     if (interrupted()) break;
     if (score["state"] != "scored")
       point.progress.note(fmt::format("{}: no score: {}", participant.name(), score.value("reason", "")));
-    participant.row.info["eval"] = std::move(score);
+    participant.row.info.eval = std::move(score);
     STRATA_TRY(point.sink.row(participant.row));
   }
   return {};

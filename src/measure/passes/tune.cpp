@@ -34,7 +34,7 @@ Result<std::vector<Participant>> candidates_of(CaseRun& point, const Participant
 }
 
 Result<void> take_best(CaseRun& point, Participant best) {
-  best.row.info["tuned"] = true;
+  best.row.info.tuned = true;
   STRATA_TRY(point.add_row(best));
   STRATA_TRY(point.sink.row(best.row));
   point.participants.push_back(std::move(best));
@@ -45,7 +45,7 @@ Result<void> tune_one(CaseRun& point, std::size_t index) {
   std::vector<std::string> elsewhere;  // variants that are not for this case
   const auto tried = STRATA_TRY(candidates_of(point, point.participants[index], elsewhere));
   if (tried.size() == 1) {
-    point.participants[index].row.info["tuning"] = nothing_to_tune(elsewhere);
+    point.participants[index].row.info.tuning = nothing_to_tune(elsewhere);
     return point.sink.row(point.participants[index].row);
   }
   point.progress.status(fmt::format("tuning {}", point.participants[index].name()), -1);
@@ -58,12 +58,12 @@ Result<void> tune_one(CaseRun& point, std::size_t index) {
   trial.room = point.room();
   trial.process_sigma = point.record.trust.process_sigma.value();
   auto choice = STRATA_TRY(choose_variant(tried, point.references.judge(), trial, point.progress));
-  point.participants[index].row.info["tuning"] = std::move(choice.record);
+  point.participants[index].row.info.tuning = std::move(choice.record);
   const auto named =
       std::find_if(point.participants.begin(), point.participants.end(),
                    [&](const Participant& participant) { return participant.name() == choice.best.name(); });
   if (named != point.participants.end()) {
-    named->row.info["tuned"] = true;
+    named->row.info.tuned = true;
     STRATA_TRY(point.sink.row(named->row));
   } else if (auto taken = take_best(point, std::move(choice.best)); !taken) {
     return taken;
