@@ -245,7 +245,8 @@ Result<Outcome> CaseRun::finish() {
       }
       participant.evidence.iteration_ms = stats::median(walls) * 1e-6;
       if (!latencies.empty()) participant.evidence.latency_ms = stats::median(latencies) * 1e-6;
-      if (no_limit.empty()) participant.evidence.limit_ms = *analysis::flops_of(bundle.info) / record.limits->gflops * 1e-6;
+      if (no_limit.empty())
+        participant.evidence.limit_ms = *analysis::flops_of(bundle.info) / record.limits->gflops * 1e-6;
       participant.evidence.limit_note = no_limit;
       participant.row.state = State::measured;
       participant.row.reason.clear();

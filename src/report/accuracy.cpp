@@ -45,7 +45,8 @@ class GroupView {
     for (const auto index : group_.cases)
       for (std::size_t i = 0; i < run_.cases[index].rows.size(); ++i) {
         const auto& row = run_.cases[index].rows[i];
-        if (row.state == State::measured && !row.info.harness) points.push_back(point(index, row, cases_[index]["rows"][i]));
+        if (row.state == State::measured && !row.info.harness)
+          points.push_back(point(index, row, cases_[index]["rows"][i]));
       }
     const auto& first = run_.cases[group_.cases.front()];
     const auto reference =

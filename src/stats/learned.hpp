@@ -18,7 +18,7 @@ struct LearnedSpread {
   int restarts = 0, runs = 0;  // that showed it
 
   bool known() const { return df > 0; }
-  bool operator==(const Learned&) const = default;
+  bool operator==(const LearnedSpread&) const = default;
 };
 
 // Of several runs, each by its degrees of freedom. These add up, to most_learned_df at most, and are divided by the

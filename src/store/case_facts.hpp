@@ -39,7 +39,7 @@ struct LoadFacts {
 // Of two rows, by name in order; a row beside itself in runs with --aa.
 struct LearnedPair {
   std::vector<std::string> levels;
-  stats::Learned learned;
+  stats::LearnedSpread learned;
 
   bool operator==(const LearnedPair&) const = default;
 };
