@@ -27,7 +27,7 @@ Result<plan::Job> get_artefact(const level::Level& level, const plan::Bundle& bu
   if (!job) return tl::unexpected(job.error());
   events.progress(fmt::format("preparing {}", level.name()), -1);
   job->progress = [&](const std::string& doing) { events.progress(fmt::format("{}: {}", level.name(), doing), -1); };
-  const auto prepared = measure::prepare(*job, level::expand(level.prepare, level, plan::places_of(place)));
+  const auto prepared = session::prepare(*job, level::expand(level.prepare, level, plan::places_of(place)));
   job->progress = nullptr;  // the listener need not outlive the job
   if (!prepared) return tl::unexpected(of_failure(level, prepared.error()));
   return job;

@@ -105,7 +105,7 @@ class SweepRunner {
   std::vector<std::unique_ptr<Point>> points_;
   // What points were that began again: waiting processes know their jobs.
   std::vector<std::pair<std::unique_ptr<CapturedCase>, std::unique_ptr<measure::VisitedCase>>> dropped_;
-  measure::WarmProcesses warm_;  // ends before the points whose jobs it holds
+  session::WarmProcesses warm_;  // ends before the points whose jobs it holds
 };
 
 }  // namespace strata::engine

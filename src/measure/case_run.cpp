@@ -114,7 +114,7 @@ Result<Job> CaseRun::make_job(const Participant& participant, const plan::Bundle
 }
 
 Try<double> CaseRun::prepare(const Job& job) const {
-  return measure::prepare(job, prepare_command(job.level));
+  return session::prepare(job, prepare_command(job.level));
 }
 
 std::vector<std::string> CaseRun::prepare_command(const level::Level& level) const {

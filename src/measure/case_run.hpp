@@ -41,7 +41,7 @@ class CaseRun {
       Participant& participant) const;  // medians of a training step's, for the report; nothing in inference
   // Of another bundle of the case.
   Result<Job> make_job(const Participant& participant, const plan::Bundle& other) const;
-  Try<double> prepare(const Job& job) const;  // as measure::prepare
+  Try<double> prepare(const Job& job) const;  // as session::prepare
   std::vector<std::string> prepare_command(const level::Level& level) const;
   std::optional<Failure> cannot_run(const level::Level& level) const;  // as plan::cannot_run
   int threads() const { return bundle.question.threads; }

@@ -8,9 +8,9 @@
 #include "measure/evaluate.hpp"
 #include "measure/machine_facts.hpp"
 #include "measure/participant.hpp"
-#include "measure/warm_processes.hpp"
 #include "plan/named_environments.hpp"
 #include "plan/options.hpp"
+#include "session/warm_processes.hpp"
 
 namespace strata::measure {
 
@@ -49,7 +49,7 @@ struct CaseExtras {
   Skipped skipped;
   // Of a point of a sweep: processes that go on from point to point. Its levels are proven in them, unless `alone`: in
   // fresh ones, where their memory is seen. Else what they are expected to need at most, by name.
-  WarmProcesses* warm = nullptr;
+  session::WarmProcesses* warm = nullptr;
   bool alone = true;
   std::map<std::string, double> expected_bytes;
 };

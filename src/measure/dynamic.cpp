@@ -125,7 +125,7 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   Json out{{"low", range.low}, {"high", range.high}, {"own", bundle_->question.batch}, {"state", "measured"},
            {"reason", ""},     {"hint", ""},         {"visits", Json::array()}};
   progress.status(fmt::format("{} with an open batch", participant.name()), -1);
-  const auto prepared = prepare(job, command);
+  const auto prepared = session::prepare(job, command);
   if (!prepared) {
     fill_failure(out, prepared.error());
     return out;

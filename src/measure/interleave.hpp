@@ -5,9 +5,9 @@
 
 #include "measure/case_sink.hpp"
 #include "measure/participant.hpp"
-#include "measure/warm_processes.hpp"
 #include "plan/options.hpp"
 #include "probe/load.hpp"
+#include "session/warm_processes.hpp"
 #include "stats/disturbed.hpp"
 
 namespace strata::measure {
@@ -25,7 +25,7 @@ struct InterleavePlan {
   std::vector<probe::Load> load_before;  // of others in those
   // After each restart: its number and what others had meanwhile (one entry for each group of levels that ran alone).
   std::function<Result<void>(int, const std::vector<probe::Load>&)> finished;
-  WarmProcesses* warm = nullptr;  // of a walk of a sweep; none: each restart has fresh processes
+  session::WarmProcesses* warm = nullptr;  // of a walk of a sweep; none: each restart has fresh processes
   CaseSink* sink = nullptr;  // none: a trial (tune.hpp); its blocks stay in the participants, and nothing is judged
 
   bool trial() const { return !sink; }

@@ -70,7 +70,7 @@ bool keeps_artefacts(const std::filesystem::path& cache) {
 
 // The first start ever of an artefact, kept beside it. What making it took stands there too, whichever run, case or
 // export made it.
-void note_first_start(const Job& job, const StartUp& start) {
+void note_first_start(const Job& job, const session::StartUp& start) {
   if (!start.cold) return;
   const auto prepared = outside::read_file(job.cache / "prepared.json");
   const double prepare_ms = prepared ? outside::number_or(*prepared, "ms") : 0.0;
@@ -92,7 +92,7 @@ Try<std::unique_ptr<Session>> start_and_watch(Participant& participant) {
     STRATA_TRY(session->warm_up(1, std::chrono::nanoseconds(0)));
     auto walls = STRATA_TRY(session->warm_up(5, std::chrono::milliseconds(200)));
     participant.iteration_ns = stats::median(std::vector<double>(walls.begin(), walls.end()));
-    StartUp start = session->start_up();
+    session::StartUp start = session->start_up();
     note_first_start(participant.job, start);
     start.cold = start.cold && keeps_artefacts(participant.job.cache);
     participant.add_start(start, -1);
@@ -107,7 +107,8 @@ Try<std::unique_ptr<Session>> start_and_watch(Participant& participant) {
 }
 
 // The same in a process that goes on with other cases: what it has of memory and start is not this case's alone.
-Try<std::unique_ptr<Session>> take_warm(Participant& participant, WarmProcesses& warm, const std::vector<int>& cpus) {
+Try<std::unique_ptr<Session>> take_warm(Participant& participant, session::WarmProcesses& warm,
+                                        const std::vector<int>& cpus) {
   auto session = warm.open(participant.job, cpus);
   if (!session) return session;
   STRATA_TRY((*session)->load("timed"));
@@ -219,8 +220,8 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
   session.end();
 }
 
-void prove_warm(Participant& participant, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
-                const Progress& progress) {
+void prove_warm(Participant& participant, const Judge& judge, session::WarmProcesses& warm,
+                const std::vector<int>& cpus, const Progress& progress) {
   progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
   auto opened = take_warm(participant, warm, cpus);
   if (!opened) return participant.drop(opened.error());

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "measure/participant.hpp"
-#include "measure/warm_processes.hpp"
+#include "session/warm_processes.hpp"
 
 namespace strata::measure {
 
@@ -14,8 +14,8 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
 
 // The same proof in a process that goes on (a walk of a sweep): neither start nor memory, which are not this case's
 // alone there. The process waits in `warm` with the network loaded.
-void prove_warm(Participant& participant, const Judge& judge, WarmProcesses& warm, const std::vector<int>& cpus,
-                const Progress& progress);
+void prove_warm(Participant& participant, const Judge& judge, session::WarmProcesses& warm,
+                const std::vector<int>& cpus, const Progress& progress);
 
 // For a case in another precision than float32: the level in strict float32 (`strict`: the job of that bundle), judged
 // by that bundle's reference. run_alone then proves it in its mode.

@@ -76,7 +76,7 @@ std::vector<int> cpus_of(int threads, int restart) {
 }
 
 std::optional<Failure> LevelExecutor::bring_up(int restart) {
-  auto session = open_session(warm_, participant_.job, cpus_of(threads_, restart));
+  auto session = session::open_session(warm_, participant_.job, cpus_of(threads_, restart));
   if (!session) return session.error();
   if (auto done = (*session)->load("timed"); !done) return done.error();
   auto walls = warm_up(**session);
@@ -340,7 +340,7 @@ void LevelExecutor::resume() {
 }
 
 void LevelExecutor::stop() {
-  if (session_ && participant_.active && !interrupted()) close_session(warm_, std::move(session_));
+  if (session_ && participant_.active && !interrupted()) session::close_session(warm_, std::move(session_));
   session_.reset();
 }
 

@@ -7,8 +7,8 @@
 #include "measure/participant.hpp"
 #include "measure/replay.hpp"
 #include "measure/restart_meter.hpp"
-#include "measure/warm_processes.hpp"
 #include "run/executor.hpp"
+#include "session/warm_processes.hpp"
 
 namespace strata::measure {
 
@@ -20,7 +20,7 @@ class LevelExecutor : public run::Executor {
  public:
   // `instance`: 0, or 1 for the second worker of a level in an A/A run, which is active only as long as the first does.
   // `warm`: nullptr: a fresh process in each restart.
-  LevelExecutor(Participant& participant, int instance, const Judge& judge, int threads, WarmProcesses* warm)
+  LevelExecutor(Participant& participant, int instance, const Judge& judge, int threads, session::WarmProcesses* warm)
       : participant_(participant), instance_(instance), judge_(judge), threads_(threads), warm_(warm) {}
 
   Participant& participant() { return participant_; }
@@ -58,7 +58,7 @@ class LevelExecutor : public run::Executor {
   int instance_;
   const Judge& judge_;
   int threads_;
-  WarmProcesses* warm_;
+  session::WarmProcesses* warm_;
   std::unique_ptr<Session> session_;
   proof::ClockEvidence clock_;
   std::optional<Replay> replay_;       // in mode train

@@ -4,11 +4,19 @@
 
 #include <functional>
 
-#include "measure/session.hpp"
 #include "proof/train_certificate.hpp"
+#include "session/session.hpp"
 #include "store/store.hpp"
 
 namespace strata::measure {
+
+using plan::Job;
+using session::BlockPlan;
+using session::Session;
+using session::TrainState;
+using session::Try;
+using store::Json;
+using worker::Failure;
 
 // What the user sees while a comparison runs.
 struct Progress {
@@ -45,7 +53,7 @@ struct Participant {
   std::map<std::string, proof::OutputVerdict>& verdicts(const Judge& judge) {
     return judge.strict ? evidence.in_mode : evidence.sets;
   }
-  void add_start(const StartUp& start, int restart) {
+  void add_start(const session::StartUp& start, int restart) {
     row.start_up.push_back({{"restart", restart},
                             {"cold", start.cold},
                             {"process_ms", start.process_ms},

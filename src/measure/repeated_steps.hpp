@@ -7,10 +7,14 @@
 #include <optional>
 #include <vector>
 
-#include "measure/session.hpp"
 #include "proof/train_checks.hpp"
+#include "session/session.hpp"
 
 namespace strata::measure {
+
+using session::Session;
+using session::TrainState;
+using session::Try;
 
 struct RepeatedSteps {
   TrainState after;

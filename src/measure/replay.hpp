@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "measure/repeated_steps.hpp"
-#include "measure/session.hpp"
 #include "proof/train_certificate.hpp"
+#include "session/session.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::measure {

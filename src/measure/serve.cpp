@@ -72,13 +72,14 @@ class Serving {
 
  private:
   Try<std::unique_ptr<Session>> start(const Participant& participant);
-  Try<Memory> watch(std::vector<std::unique_ptr<Session>>& sessions, const ServeRequest& request);
-  Try<std::vector<ServeAnswer>> ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request);
+  Try<Memory> watch(std::vector<std::unique_ptr<Session>>& sessions, const session::ServeRequest& request);
+  Try<std::vector<session::ServeAnswer>> ask(std::vector<std::unique_ptr<Session>>& sessions,
+                                             session::ServeRequest request);
   Try<Json> measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
                     const Point& point);
   Try<std::optional<Json>> serve_once(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
-                                      const Point& point, const ServeRequest& request);
-  std::optional<Failure> judge(const Participant& participant, const ServeAnswer& answer, int clients) const;
+                                      const Point& point, const session::ServeRequest& request);
+  std::optional<Failure> judge(const Participant& participant, const session::ServeAnswer& answer, int clients) const;
   int threads_each(int clients) const { return std::max(1, plan_.threads / clients); }
   void say(const Participant& participant, const Point& point, int repetition) const {
     progress_.status(fmt::format("repetition {} of {}: {} with {} {}", repetition + 1, plan_.repetitions,
@@ -112,7 +113,8 @@ Try<std::unique_ptr<Session>> Serving::start(const Participant& participant) {
 
 // Every result that was kept must be that of its input: a level that was proven alone and is wrong here mixes its
 // callers up.
-std::optional<Failure> Serving::judge(const Participant& participant, const ServeAnswer& answer, int clients) const {
+std::optional<Failure> Serving::judge(const Participant& participant, const session::ServeAnswer& answer,
+                                      int clients) const {
   std::optional<Failure> wrong;
   for (const auto& [index, file] : answer.checked) {
     const auto tensors = SafeTensors::open(file);
@@ -132,8 +134,9 @@ std::optional<Failure> Serving::judge(const Participant& participant, const Serv
 }
 
 // All workers at once: one answer each.
-Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>& sessions, ServeRequest request) {
-  std::vector<std::future<Try<ServeAnswer>>> pending;
+Try<std::vector<session::ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>& sessions,
+                                                    session::ServeRequest request) {
+  std::vector<std::future<Try<session::ServeAnswer>>> pending;
   if (sessions.size() > 1)
     request.begin_ns = monotonic_ns() + 300'000'000;  // all are warm; the system wakes them up meanwhile
   for (auto& session : sessions) {
@@ -141,7 +144,7 @@ Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>
     pending.push_back(
         std::async(std::launch::async, [client = session.get(), request] { return client->serve(request); }));
   }
-  std::vector<ServeAnswer> answers;
+  std::vector<session::ServeAnswer> answers;
   std::optional<Failure> wrong;
   for (auto& element : pending) {
     auto answer = element.get();
@@ -154,8 +157,8 @@ Try<std::vector<ServeAnswer>> Serving::ask(std::vector<std::unique_ptr<Session>>
 
 // Serves for a moment, unmeasured: what runs for the first time is warm afterwards, and reading memory disturbs
 // nothing.
-Try<Memory> Serving::watch(std::vector<std::unique_ptr<Session>>& sessions, const ServeRequest& request) {
-  ServeRequest brief = request;
+Try<Memory> Serving::watch(std::vector<std::unique_ptr<Session>>& sessions, const session::ServeRequest& request) {
+  session::ServeRequest brief = request;
   brief.at_least = kWarm;
   brief.checks = 0;
   std::vector<std::unique_ptr<probe::PeakSampler>> samplers;
@@ -174,7 +177,7 @@ Try<Memory> Serving::watch(std::vector<std::unique_ptr<Session>>& sessions, cons
 
 Try<Json> Serving::measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
                            const Point& point) {
-  ServeRequest request;
+  session::ServeRequest request;
   request.clients = point.processes ? 1 : point.clients;
   request.threads = threads_each(point.clients);
   request.at_least = std::chrono::nanoseconds(static_cast<std::int64_t>(plan_.seconds / plan_.repetitions * 1e9));
@@ -198,7 +201,7 @@ Try<Json> Serving::measure(const Participant& participant, std::vector<std::uniq
 // nullopt: its clients did not run at the same time.
 Try<std::optional<Json>> Serving::serve_once(const Participant& participant,
                                              std::vector<std::unique_ptr<Session>>& sessions, const Point& point,
-                                             const ServeRequest& request) {
+                                             const session::ServeRequest& request) {
   auto answers = STRATA_TRY(ask(sessions, request));
   std::vector<stats::ClientTimes> clients;
   std::optional<Failure> wrong;

@@ -32,7 +32,7 @@ struct Block {
 };
 
 // One participant for one case. `environment`: its name among several; empty: there is one, or the level uses none of
-// them. `start_up` holds one object a process start (see measure/session.hpp).
+// them. `start_up` holds one object a process start (see session/session.hpp).
 struct Row {
   std::int64_t row_id = 0;
   State state = State::failed;

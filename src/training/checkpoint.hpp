@@ -34,14 +34,14 @@ LastState last_state(const std::filesystem::path& folder, const Owner& owner);
 struct BestState {
   std::filesystem::path path;
   int epochs = 0;
-  measure::SplitScore told;
+  session::SplitScore told;
 };
 // nullopt: none was kept, or its bytes are others by now.
 std::optional<BestState> best_state(const std::filesystem::path& folder, const Owner& owner);
 
 struct DoneEpoch {
   int epochs = 0;  // that are done, from 1
-  measure::SplitScore test;
+  session::SplitScore test;
 };
 
 // After an epoch: the state, with its checksum, beside the one before; `<level>-r<repeat>-last.safetensors`, and -best

@@ -30,7 +30,7 @@ WindowCounts& WindowCounts::operator+=(const WindowCounts& other) {
   return *this;
 }
 
-Try<std::shared_ptr<const measure::TrainState>> JudgedTurns::read_state(Learner& learner) {
+Try<std::shared_ptr<const session::TrainState>> JudgedTurns::read_state(Learner& learner) {
   auto& session = learner.session();
   if (stored_ && stored_->step == session.steps()) return stored_;
   auto state = STRATA_TRY(session.state());
@@ -40,7 +40,7 @@ Try<std::shared_ptr<const measure::TrainState>> JudgedTurns::read_state(Learner&
         .what = fmt::format("its optimiser has made {} steps, {} were asked for", state.step, session.steps())});
   std::error_code ec;
   small_ = static_cast<double>(std::filesystem::file_size(*state.file, ec)) <= kMostBytes;
-  return std::make_shared<const measure::TrainState>(std::move(state));
+  return std::make_shared<const session::TrainState>(std::move(state));
 }
 
 Try<void> JudgedTurns::window(Learner& learner, const Turn& turn, const NextRequest& request) {

@@ -47,10 +47,10 @@ class JudgedTurns {
  private:
   Try<void> request(Learner& learner, Referee* referee, const Turn& turn, double left_s, std::int64_t longest);
   Try<void> window(Learner& learner, const Turn& turn, const NextRequest& request);
-  Try<std::shared_ptr<const measure::TrainState>> read_state(Learner& learner);
+  Try<std::shared_ptr<const session::TrainState>> read_state(Learner& learner);
 
   ProofPlan plan_;
-  std::shared_ptr<const measure::TrainState> stored_;  // the state last read
+  std::shared_ptr<const session::TrainState> stored_;  // the state last read
   std::vector<DoneWindow> done_;                       // that are to be judged
   std::vector<std::pair<Judgement, Window>> beside_;   // that were judged beside the training
   double cost_ns_ = 20e6;                              // of a window, besides its steps

@@ -11,7 +11,7 @@
 namespace strata::training {
 namespace fs = std::filesystem;
 using measure::Failure;
-using measure::SplitScore;
+using session::SplitScore;
 namespace {
 
 constexpr double kFirstTurnSteps = 4;
@@ -55,8 +55,8 @@ std::vector<store::Series> series_of(const EpochResult& result, int repeat, int 
   return all;
 }
 
-Try<void> Learner::start(const measure::SplitFiles& files, const Start& from, const std::vector<int>& cpus) {
-  session_ = STRATA_TRY(measure::Session::open(participant_.job, cpus));
+Try<void> Learner::start(const session::SplitFiles& files, const Start& from, const std::vector<int>& cpus) {
+  session_ = STRATA_TRY(session::Session::open(participant_.job, cpus));
   STRATA_TRY(session_->load("timed"));
   // What compiles or allocates at the first step does it now: it is part of the start, not of the first epoch.
   STRATA_TRY(session_->warm_up(2, std::chrono::nanoseconds(0)));
@@ -73,7 +73,7 @@ std::int64_t Learner::fitting(double seconds) const {
   return std::max<std::int64_t>(1, std::llround(step_ns_ > 0 ? seconds * 1e9 / step_ns_ : kFirstTurnSteps));
 }
 
-Try<measure::StepsAnswer> Learner::request(const fs::path& order, std::int64_t count_of_steps) {
+Try<session::StepsAnswer> Learner::request(const fs::path& order, std::int64_t count_of_steps) {
   meter_->begin();
   auto answer = session_->train_steps("train", order, next_, count_of_steps);
   meter_->end();
@@ -84,7 +84,7 @@ Try<measure::StepsAnswer> Learner::request(const fs::path& order, std::int64_t c
   return answer;
 }
 
-void Learner::count(const measure::StepsAnswer& answer) {
+void Learner::count(const session::StepsAnswer& answer) {
   for (const auto ns : answer.wall_ns) wall_ms_.push_back(1e-6 * static_cast<double>(ns));
   losses_.insert(losses_.end(), answer.losses.begin(), answer.losses.end());
   const double first_s = 1e-9 * static_cast<double>(answer.waited_ns.front());

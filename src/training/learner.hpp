@@ -17,7 +17,7 @@
 
 namespace strata::training {
 
-using measure::Try;
+using session::Try;
 
 // What an epoch gave, by name (docs/store.md, "Series of a training"), and whether the loss stayed finite.
 struct EpochResult {
@@ -41,10 +41,10 @@ class Learner {
   Learner(measure::Participant& participant, int repeat) : participant_(participant), repeat_(repeat) {}
 
   // A fresh worker with the data and the case's optimiser, warm: it took two steps on the ring before.
-  Try<void> start(const measure::SplitFiles& files, const Start& from, const std::vector<int>& cpus);
+  Try<void> start(const session::SplitFiles& files, const Start& from, const std::vector<int>& cpus);
 
   // The next `count` steps of the order.
-  Try<measure::StepsAnswer> request(const std::filesystem::path& order, std::int64_t count);
+  Try<session::StepsAnswer> request(const std::filesystem::path& order, std::int64_t count);
   std::int64_t fitting(double seconds) const;       // steps, about
   double step_ns() const { return step_ns_; }       // the median of the last request, as it tells them; 0: not known
   std::int64_t next_step() const { return next_; }  // of the epoch
@@ -53,26 +53,26 @@ class Learner {
   void rest() { session_->process().pause(); }
 
   // Accuracy and mean loss of the first images of a split, in eval mode; back in train mode afterwards.
-  Try<measure::SplitScore> score(const std::string& split, std::int64_t images);
+  Try<session::SplitScore> score(const std::string& split, std::int64_t images);
   // What the epoch gave, with `train` and `test` scores, and begins the next.
-  EpochResult end_epoch(const measure::SplitScore& train, const measure::SplitScore& test, std::int64_t batch);
+  EpochResult end_epoch(const session::SplitScore& train, const session::SplitScore& test, std::int64_t batch);
   // What speaks against the times that it told, by the driver's clock; empty: nothing. After the last epoch: where its
   // turns were too few to say, or are in doubt, it makes more on an order of `steps`, which count for nothing.
   Try<std::string> doubt_of_clock(const std::filesystem::path& order, std::int64_t steps);
 
   // Weights, momentum and statistics, as `load_state` takes them.
   Try<void> write_state(const std::filesystem::path& path);
-  measure::Session& session() { return *session_; }
+  session::Session& session() { return *session_; }
   measure::Participant& participant() const { return participant_; }
   int repeat() const { return repeat_; }
   void end() { session_->end(); }
 
  private:
-  void count(const measure::StepsAnswer& answer);
+  void count(const session::StepsAnswer& answer);
   double waited_s() const;  // of this epoch
   measure::Participant& participant_;
   int repeat_;
-  std::unique_ptr<measure::Session> session_;
+  std::unique_ptr<session::Session> session_;
   std::optional<TurnMeter> meter_;  // of the running session
   std::int64_t next_ = 0;
   bool diverged_ = false;

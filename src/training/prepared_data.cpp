@@ -50,7 +50,7 @@ Result<void> write_split(const fs::path& path, const std::vector<std::uint8_t>& 
 }
 
 // Of all pixels of a channel, as shares of 255.
-void add_moments(const std::vector<std::uint8_t>& images, const data::Shape& shape, measure::SplitFiles& files) {
+void add_moments(const std::vector<std::uint8_t>& images, const data::Shape& shape, session::SplitFiles& files) {
   const auto plane = static_cast<std::size_t>(shape.height * shape.width);
   for (std::int64_t channel = 0; channel < shape.channels; ++channel) {
     std::array<std::uint64_t, 256> seen{};

@@ -10,12 +10,12 @@
 
 #include "common/result.hpp"
 #include "data/dataset.hpp"
-#include "measure/session.hpp"
+#include "session/session.hpp"
 
 namespace strata::training {
 
 struct PreparedData {
-  measure::SplitFiles files;
+  session::SplitFiles files;
   std::int64_t train = 0, test = 0;  // images that are used
   double commonest = 0;              // share of the test images that the commonest class has
   std::string change;                // "8x8 resized to 28x28"; empty: as they are

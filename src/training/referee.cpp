@@ -9,11 +9,11 @@
 
 namespace strata::training {
 namespace fs = std::filesystem;
-using measure::TrainState;
 using proof::OutputVerdict;
+using session::TrainState;
 
-Try<void> Referee::start(const measure::SplitFiles& files, const std::vector<int>& cpus) {
-  session_ = STRATA_TRY(measure::Session::open(job_, cpus));
+Try<void> Referee::start(const session::SplitFiles& files, const std::vector<int>& cpus) {
+  session_ = STRATA_TRY(session::Session::open(job_, cpus));
   STRATA_TRY(session_->load("timed"));
   STRATA_TRY(session_->data(files));
   return session_->set_optimiser(job_.bundle->question.recipe->optimiser);
@@ -43,9 +43,9 @@ Try<Judgement> Referee::check_window(const DoneWindow& done, const fs::path& ord
 Try<Judgement> Referee::check_beside(Learner& learner, const fs::path& order, std::int64_t steps) {
   auto& session = learner.session();
   for (auto* operand : {&session, session_.get()}) STRATA_TRY(operand->set_mode("train", false));
-  const auto before = std::make_shared<const measure::TrainState>(STRATA_TRY(session.state()));
+  const auto before = std::make_shared<const session::TrainState>(STRATA_TRY(session.state()));
   const auto answer = STRATA_TRY(session.train_steps("train", order, learner.next_step(), steps));
-  const auto after = std::make_shared<const measure::TrainState>(STRATA_TRY(session.state()));
+  const auto after = std::make_shared<const session::TrainState>(STRATA_TRY(session.state()));
   STRATA_TRY(session.set_mode("train", true));
   STRATA_TRY(session.load_state(*before->file, before->step));
   return check_window({.before = before, .after = after, .losses = answer.losses, .first = learner.next_step()}, order,
@@ -53,12 +53,12 @@ Try<Judgement> Referee::check_beside(Learner& learner, const fs::path& order, st
 }
 
 Try<OutputVerdict> Referee::check_score(const fs::path& state, std::int64_t step, const std::string& split,
-                                        const measure::SplitScore& reported) {
+                                        const session::SplitScore& reported) {
   STRATA_TRY(session_->load_state(state, step));
   STRATA_TRY(session_->set_mode("eval", true));
   const auto own = STRATA_TRY(session_->evaluate(split, 0, reported.samples));
   STRATA_TRY(session_->set_mode("train", true));
-  const auto mean = [](const measure::SplitScore& score) {
+  const auto mean = [](const session::SplitScore& score) {
     return proof::SplitScore{score.samples, score.correct, score.loss_sum / static_cast<double>(score.samples)};
   };
   return proof::check_score(mean(reported), mean(own));

@@ -14,7 +14,7 @@ namespace strata::training {
 
 // Steps that a level made: the states before and after them, and their losses.
 struct DoneWindow {
-  std::shared_ptr<const measure::TrainState> before, after;
+  std::shared_ptr<const session::TrainState> before, after;
   std::vector<double> losses;
   std::int64_t first = 0;  // of the epoch's order
 };
@@ -26,9 +26,9 @@ struct Judgement {
 
 class Referee {
  public:
-  Referee(const measure::Job& eager, const proof::TrainReference& reference) : job_(eager), reference_(reference) {}
+  Referee(const session::Job& eager, const proof::TrainReference& reference) : job_(eager), reference_(reference) {}
 
-  Try<void> start(const measure::SplitFiles& files, const std::vector<int>& cpus);
+  Try<void> start(const session::SplitFiles& files, const std::vector<int>& cpus);
 
   // Steps that a level made, by eager from the state before them, and again from that with every weight moved by a unit
   // in the last place. Longer ones over which that carries too far are not judged (`rough`); nor is a loss that is not
@@ -41,7 +41,7 @@ class Referee {
 
   // The first images of a split, scored by eager with the weights of a state, against what the level said itself.
   Try<proof::OutputVerdict> check_score(const std::filesystem::path& state, std::int64_t step, const std::string& split,
-                                        const measure::SplitScore& reported);
+                                        const session::SplitScore& reported);
 
   // Activations, gradients and weights by layer, of eager with the learner's state on the batch of its next step, which
   // is not made. Empty: there is no way to tell.
@@ -54,9 +54,9 @@ class Referee {
   Try<measure::RepeatedSteps> steps_from(const std::filesystem::path& state, std::int64_t done,
                                          const std::filesystem::path& order, std::int64_t first, std::int64_t count);
 
-  measure::Job job_;
+  session::Job job_;
   const proof::TrainReference& reference_;
-  std::unique_ptr<measure::Session> session_;
+  std::unique_ptr<session::Session> session_;
 };
 
 }  // namespace strata::training

@@ -77,7 +77,7 @@ class CaseTraining {
   std::int64_t next_look(std::int64_t step) const;
   void look_at_layers(Seat& seat, const fs::path& order, std::int64_t step);
   Result<void> end_epoch(Seat& seat, int repeat, int epoch);
-  void prove_score(Seat& seat, const fs::path& state, int epoch, const measure::SplitScore& told);
+  void prove_score(Seat& seat, const fs::path& state, int epoch, const session::SplitScore& told);
   void prove_best(Seat& seat);
   void judge(Seat& seat, const proof::OutputVerdict& verdict, const std::string& when);
   std::vector<std::vector<std::size_t>> groups() const;
@@ -382,7 +382,7 @@ Result<void> CaseTraining::run_epoch(std::vector<Seat>& seats, int repeat, int e
 Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   auto& learner = seat.learner;
   Participant& participant = learner.participant();
-  measure::SplitScore train, test;
+  session::SplitScore train, test;
   const bool diverged = learner.diverged();
   if (!diverged) {
     point_.progress.status(fmt::format("repeat {}, epoch {}: scoring {}", repeat + 1, epoch + 1, participant.name()),
@@ -431,7 +431,7 @@ Result<void> CaseTraining::end_epoch(Seat& seat, int repeat, int epoch) {
   return {};
 }
 
-void CaseTraining::prove_score(Seat& seat, const fs::path& state, int epoch, const measure::SplitScore& told) {
+void CaseTraining::prove_score(Seat& seat, const fs::path& state, int epoch, const session::SplitScore& told) {
   if (!referee_) return;
   const auto verdict = referee_->check_score(state, steps_ * (epoch + 1), "test", told);
   referee_->rest();

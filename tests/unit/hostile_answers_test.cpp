@@ -9,10 +9,10 @@
 #include <fstream>
 #include <functional>
 
-#include "measure/session.hpp"
+#include "session/session.hpp"
 #include "worker/answers.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 namespace {
 
 namespace fs = std::filesystem;
@@ -237,4 +237,4 @@ TEST_F(HostileAnswers, of_a_prepare_command_become_failures) {
 }
 
 }  // namespace
-}  // namespace strata::measure
+}  // namespace strata::session

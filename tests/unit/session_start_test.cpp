@@ -8,9 +8,9 @@
 
 #include "common/confine.hpp"
 #include "common/scratch_folder.hpp"
-#include "measure/session.hpp"
+#include "session/session.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 namespace {
 namespace fs = std::filesystem;
 
@@ -90,4 +90,4 @@ TEST_F(SessionStart, a_prepare_command_reads_what_its_library_made_the_first_tim
 }
 
 }  // namespace
-}  // namespace strata::measure
+}  // namespace strata::session

@@ -17,7 +17,7 @@
 #include "stats/clients.hpp"
 #include "store/record.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 
 using Json = nlohmann::json;
 using plan::Job;
@@ -209,4 +209,4 @@ class Session {
 // or done before.
 Try<double> prepare(const Job& job, const std::vector<std::string>& command);
 
-}  // namespace strata::measure
+}  // namespace strata::session

@@ -6,10 +6,10 @@
 #include <limits>
 #include <numeric>
 
-#include "measure/session.hpp"
+#include "session/session.hpp"
 #include "worker/answers.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 namespace {
 
 constexpr std::int64_t kMostImages = 1'000'000'000;
@@ -112,4 +112,4 @@ Try<SplitScore> Session::evaluate(const std::string& split, std::int64_t first, 
   return score;
 }
 
-}  // namespace strata::measure
+}  // namespace strata::session

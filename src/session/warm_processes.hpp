@@ -4,9 +4,9 @@
 // threads) is another one.
 #pragma once
 
-#include "measure/session.hpp"
+#include "session/session.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 
 class WarmProcesses {
  public:
@@ -26,4 +26,4 @@ Try<std::unique_ptr<Session>> open_session(WarmProcesses* warm, const Job& job, 
 // What becomes of a process that did its work.
 void close_session(WarmProcesses* warm, std::unique_ptr<Session> session);
 
-}  // namespace strata::measure
+}  // namespace strata::session

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/session.hpp"
+#include "session/session.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@
 #include "worker/answer_line.hpp"
 #include "worker/answers.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 namespace {
@@ -478,4 +478,4 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   return ms;
 }
 
-}  // namespace strata::measure
+}  // namespace strata::session

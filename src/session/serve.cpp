@@ -6,10 +6,10 @@
 #include <atomic>
 #include <limits>
 
-#include "measure/session.hpp"
+#include "session/session.hpp"
 #include "worker/answers.hpp"
 
-namespace strata::measure {
+namespace strata::session {
 namespace {
 
 constexpr std::int64_t kMostRequests =
@@ -79,4 +79,4 @@ Try<ServeAnswer> Session::serve(const ServeRequest& request) {
   return out;
 }
 
-}  // namespace strata::measure
+}  // namespace strata::session

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/warm_processes.hpp"
+#include "session/warm_processes.hpp"
 
 #include <algorithm>
 
-namespace strata::measure {
+namespace strata::session {
 
 Try<std::unique_ptr<Session>> WarmProcesses::open(const Job& job, const std::vector<int>& cpus) {
   const auto it = std::find_if(waiting_.begin(), waiting_.end(),
@@ -40,4 +40,4 @@ void close_session(WarmProcesses* warm, std::unique_ptr<Session> session) {
     warm->keep(std::move(session));
 }
 
-}  // namespace strata::measure
+}  // namespace strata::session
