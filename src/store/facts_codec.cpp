@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/facts_codec.hpp"
 
-#include <fmt/format.h>
-
-#include <limits>
-#include <type_traits>
-
-#include "common/outside.hpp"
+#include "store/member_codec.hpp"
 
 namespace strata::store {
-namespace {
 
 // Each member with its name in the store, for both directions.
 
@@ -99,139 +93,31 @@ void each_member(auto& member, Settings& settings) {
       member("resumed", settings.resumed);
 }
 
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-template <class T>
-inline constexpr bool is_list = false;
-template <class T>
-inline constexpr bool is_list<std::vector<T>> = true;
+namespace {
 
-class FactWriter {
- public:
-  template <class T>
-  void operator()(const char* name, const T& value) {
-    if (!is_empty(value)) written_[name] = json_of(value);
-  }
-  template <class T>
-  static Json json_of(const T& value) {
-    if constexpr (is_optional<T>) {
-      return json_of(*value);
-    } else if constexpr (is_list<T>) {
-      Json all = Json::array();
-      for (const auto& each : value) all.push_back(json_of(each));
-      return all;
-    } else if constexpr (std::is_constructible_v<Json, T>) {
-      return value;
-    } else {
-      FactWriter members;
-      auto facts = value;
-      each_member(members, facts);
-      return std::move(members.written_);
-    }
-  }
-
- private:
-  template <class T>
-  static bool is_empty(const T& value) {
-    if constexpr (is_optional<T>)
-      return !value;
-    else if constexpr (requires { value.empty(); })
-      return value.empty();
-    else
-      return std::is_class_v<T> && value == T();
-  }
-
-  Json written_ = Json::object();
-};
-
-class FactReader {
- public:
-  FactReader(Statement& row, std::string where, const Json& object)
-      : row_(row), where_(std::move(where)), object_(object) {}
-
-  template <class T>
-  void operator()(const char* name, T& value) {
-    const auto found = object_.find(name);
-    if (found == object_.end() || (found->is_null() && may_be_null<T>)) return;
-    if (!take(name, *found, value))
-      row_.complain(fmt::format("\"{}\": \"{}\" is {}; allowed is {}{}", where_, name, outside::shown(*found),
-                                allowed<T>(), may_be_null<T> ? ", or null" : ""));
-  }
-
- private:
-  template <class T>
-  static constexpr bool may_be_null = is_optional<T> || std::is_class_v<T>;
-
-  template <class T>
-  static const char* allowed() {
-    if constexpr (is_optional<T>) return allowed<typename T::value_type>();
-    if constexpr (is_list<T>) return "a list of what strata writes";
-    if constexpr (std::is_same_v<T, bool>) return "true or false";
-    if constexpr (std::is_integral_v<T>) return "a whole number from 0";
-    if constexpr (std::is_floating_point_v<T>) return "a number from 0";
-    return std::is_same_v<T, std::string> ? "text" : "an object";
-  }
-
-  // False: it is of another type.
-  template <class T>
-  bool take(const char* name, const Json& json, T& value) {
-    if constexpr (is_optional<T>) {
-      return take(name, json, value.emplace());
-    } else if constexpr (is_list<T>) {
-      for (const auto& each : json)
-        if (!take(name, each, value.emplace_back())) return false;
-      return json.is_array();
-    } else if constexpr (std::is_same_v<T, bool>) {
-      value = json.is_boolean() && json.get<bool>();
-      return json.is_boolean();
-    } else if constexpr (std::is_integral_v<T>) {
-      const auto number = outside::as_integer(json).value_or(-1);
-      if (number < 0 || number > std::numeric_limits<T>::max()) return false;
-      value = static_cast<T>(number);
-      return true;
-    } else if constexpr (std::is_floating_point_v<T>) {
-      if (!json.is_number() || json.get<double>() < 0) return false;
-      value = json.get<double>();
-      return true;
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      if (json.is_string()) value = json.get<std::string>();
-      return json.is_string();
-    } else if constexpr (std::is_same_v<T, Json>) {
-      value = json;
-      return true;
-    } else {
-      if (!json.is_object()) return false;
-      FactReader members(row_, fmt::format("{}.{}", where_, name), json);
-      each_member(members, value);
-      return true;
-    }
-  }
-
-  Statement& row_;
-  const std::string where_;
-  const Json& object_;
-};
+template <class Facts>
+Json written_sparsely(const Facts& facts) {
+  return MemberWriter(/*sparse=*/true).json_of(facts);
+}
 
 template <class Facts>
 void read_facts(Statement& row, const char* column, const Json& object, Facts& facts) {
-  FactReader members(row, column, object);
+  MemberReader members(object, column, [&](std::string fault) { row.complain(std::move(fault)); });
   each_member(members, facts);
 }
 
 }  // namespace
 
 Json to_json(const std::optional<Limits>& limits) {
-  return limits ? FactWriter::json_of(*limits) : Json::object();
+  return limits ? written_sparsely(*limits) : Json::object();
 }
 
 Json to_json(const Trust& trust) {
-  return FactWriter::json_of(trust);
+  return written_sparsely(trust);
 }
 
 Json to_json(const Settings& settings) {
-  return FactWriter::json_of(settings);
+  return written_sparsely(settings);
 }
 
 void read(Statement& row, std::optional<Limits>& limits) {

@@ -274,7 +274,7 @@ class RunReader {
       check_row(ask, row);
       STRATA_TRY(check(ask, "a row of run " + run_id));
       STRATA_TRY(read_samples(row, info));
-      auto read = read_row_info(std::move(info));
+      auto read = read_row_info(info);
       if (!read) return connection_.damaged(fmt::format("a row of run {}: {}", run_id, read.error().what));
       row.info = std::move(*read);
       STRATA_TRY(read_blocks(row));

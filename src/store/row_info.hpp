@@ -125,6 +125,6 @@ Json to_json(const Phases& phases);
 Json to_json(const std::vector<FileBytes>& files);
 
 // The error says which value is not as strata writes it. Keys that it does not know, it passes over.
-Result<RowInfo> read_row_info(Json info);
+Result<RowInfo> read_row_info(const Json& stored);
 
 }  // namespace strata::store
