@@ -8,7 +8,6 @@
 #include "analysis/blocks.hpp"
 #include "analysis/estimate.hpp"
 #include "analysis/learn.hpp"
-#include "analysis/load_facts.hpp"
 #include "analysis/reliability.hpp"
 #include "common/lookup.hpp"
 #include "requests/commands.hpp"

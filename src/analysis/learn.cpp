@@ -5,7 +5,6 @@
 #include <map>
 
 #include "analysis/blocks.hpp"
-#include "analysis/load_facts.hpp"
 #include "common/outside.hpp"
 #include "store/fingerprint.hpp"
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/blocks.hpp"
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
 #include "analysis/gate.hpp"
@@ -27,8 +28,6 @@ using analysis::finite;
 using analysis::interval;
 using analysis::restart_log_times;
 namespace {
-
-constexpr double kMinimumEffect = 0.01;  // as within a run (docs/measuring.md)
 
 // What of a run may make its times others', beside the levels.
 Json about(const store::Run& run) {
@@ -159,7 +158,7 @@ class CaseDifference {
                                 std::max(stats_before_.sigma(), stats_after_.sigma()));
     out["ratio"] = interval(comparison.ratio());
     out["gate"] = std::string(to_string(analysis::gate_of(comparison.ratio(), threshold_)));
-    out["verdict"] = std::string(to_string(stats::judge(comparison, kMinimumEffect).direction));
+    out["verdict"] = std::string(to_string(stats::judge(comparison, analysis::kMinimumEffect).direction));
     out["speedup_change"] = speedup_change(*was, *is);
     return out;
   }

@@ -11,7 +11,6 @@
 #include "analysis/estimate.hpp"
 #include "analysis/judge_stored.hpp"
 #include "analysis/limit.hpp"
-#include "analysis/load_facts.hpp"
 #include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
 #include "analysis/warnings.hpp"
