@@ -31,6 +31,12 @@ std::optional<State> state_from(std::string_view name) {
   return std::nullopt;
 }
 
+bool from_string(std::string_view name, State& state) {
+  const auto known = state_from(name);
+  state = known.value_or(state);
+  return known.has_value();
+}
+
 void to_json(nlohmann::json& json, State state) {
   json = to_string(state);
 }

@@ -23,6 +23,7 @@ enum class State {
 
 const char* to_string(State state);
 std::optional<State> state_from(std::string_view name);  // nullopt: no such state
+bool from_string(std::string_view name, State& state);   // false: no such state, and `state` stays
 void to_json(nlohmann::json& json, State state);         // its name, not its number
 
 }  // namespace strata

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/facts_codec.hpp"
 
-#include "store/member_codec.hpp"
+#include "common/member_codec.hpp"
 
 namespace strata::store {
 
@@ -97,12 +97,12 @@ namespace {
 
 template <class Facts>
 Json written_sparsely(const Facts& facts) {
-  return MemberWriter(/*sparse=*/true).json_of(facts);
+  return members::Writer<members::Fill::only_filled>().json_of(facts);
 }
 
 template <class Facts>
 void read_facts(Statement& row, const char* column, const Json& object, Facts& facts) {
-  MemberReader members(object, column, [&](std::string fault) { row.complain(std::move(fault)); });
+  members::Reader members(object, column, [&](std::string fault) { row.complain(std::move(fault)); });
   each_member(members, facts);
 }
 

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/row_info.hpp"
 
-#include "store/member_codec.hpp"
+#include "common/member_codec.hpp"
+#include "store/row_info_members.hpp"
 
 namespace strata::store {
 
-// Each member with its name in the store.
+// Each member with its name in the store; row_info_members.hpp has those that results show as they are.
 
 void each_member(auto& member, Generate& generate) {
   member("target", generate.target), member("options", generate.options);
-}
-
-void each_member(auto& member, FileLines& file) {
-  member("file", file.file), member("lines", file.lines);
-}
-
-void each_member(auto& member, FileBytes& file) {
-  member("file", file.file), member("bytes", file.bytes);
-}
-
-void each_member(auto& member, Lines& lines) {
-  member("total", lines.total), member("files", lines.files);
 }
 
 void each_member(auto& member, Libraries& libraries) {
@@ -33,11 +22,6 @@ void each_member(auto& member, Accuracy& accuracy) {
 
 void each_member(auto& member, ColdStart& start) {
   member("total_ms", start.total_ms), member("prepare_ms", start.prepare_ms);
-}
-
-void each_member(auto& member, Phases& phases) {
-  member("ms", phases.ms), member("joined", phases.joined), member("iterations", phases.iterations),
-      member("note", phases.note);
 }
 
 void each_member(auto& member, MeterSums& sums) {
@@ -63,7 +47,7 @@ void each_member(auto& member, RowInfo& info) {
 namespace {
 
 Json written(const auto& facts) {
-  return MemberWriter(/*sparse=*/false).json_of(facts);
+  return members::Writer<members::Fill::no_nulls>().json_of(facts);
 }
 
 }  // namespace
@@ -86,7 +70,7 @@ Json to_json(const std::vector<FileBytes>& files) {
 
 Result<RowInfo> read_row_info(const Json& stored) {
   std::string first_fault;
-  MemberReader members(stored, "info", [&](std::string fault) {
+  members::Reader members(stored, "info", [&](std::string fault) {
     if (first_fault.empty()) first_fault = std::move(fault);
   });
   RowInfo info;

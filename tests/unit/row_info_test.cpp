@@ -59,6 +59,12 @@ TEST(RowInfo, of_a_level_of_which_nothing_is_known_yet_has_no_empty_entries) {
                                       {"tuned", false}}));
 }
 
+TEST(RowInfo, has_an_empty_text_where_the_store_has_null) {
+  const auto info = read_row_info({{"title", nullptr}, {"lines", {{"files", {{{"file", nullptr}}}}}}}).value();
+  EXPECT_EQ(info.title, "");
+  EXPECT_EQ(info.lines.value().files.at(0).file, "");
+}
+
 TEST(RowInfo, says_which_value_is_not_as_strata_writes_it) {
   EXPECT_EQ(refused({{"harness", 1}}), "\"info\": \"harness\" is 1; allowed is true or false");
   EXPECT_EQ(refused({{"cold_start", {{"total_ms", "x"}}}}),
