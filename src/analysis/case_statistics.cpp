@@ -13,7 +13,6 @@
 #include "requests/commands.hpp"
 
 namespace strata::analysis {
-using Json = nlohmann::json;
 using lookup::flag;
 using lookup::number;
 
@@ -60,14 +59,14 @@ CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_cas
   if (run.settings.tuned) find_tuned();
 }
 
-bool CaseStatistics::find_reliable() const {
-  std::size_t all = 0, disturbed = 0;
+bool CaseStatistics::find_reliable() {
   for (const auto* row : measured_)
     for (const auto& why : disturbances(*row, room_)) {
-      ++all;
-      disturbed += !why.empty();
+      ++blocks_counted_;
+      disturbed_blocks_ += !why.empty();
     }
-  return is_reliable(case_, room_, disturbed, all);
+  return is_reliable(case_, room_, static_cast<std::size_t>(disturbed_blocks_),
+                     static_cast<std::size_t>(blocks_counted_));
 }
 
 std::optional<std::size_t> CaseStatistics::index_of(const std::string& name) const {
@@ -157,9 +156,9 @@ stats::Interval CaseStatistics::start_range(const store::Row& row) const {
 }
 
 // The command and the minutes that would decide what this run could not.
-Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
+std::optional<Resolve> CaseStatistics::resolve(const stats::Comparison& comparison) const {
   const auto restarts = stats::restarts_to_resolve(comparison, minimum_);
-  if (!restarts || *restarts > 60) return {};
+  if (!restarts || *restarts > 60) return std::nullopt;
   const auto& effort = run_.settings.effort;
   const double per_restart = effort.budget_s.value_or(60) / std::max(1, effort.restarts.value_or(4));
   double starts_s = 0;
@@ -167,43 +166,37 @@ Json CaseStatistics::resolve(const stats::Comparison& comparison) const {
   const double minutes = *restarts * (per_restart + starts_s) / 60;
   auto request = requests::request_of_run(run_.settings);
   auto* asked = request ? std::get_if<requests::CompareRequest>(&*request) : nullptr;
-  if (asked == nullptr || asked->options.restarts || asked->options.budget_s) return {};
+  if (asked == nullptr || asked->options.restarts || asked->options.budget_s) return std::nullopt;
   asked->options.restarts = *restarts;
   asked->options.budget_s = std::round(*restarts * per_restart);
-  return {{"command", requests::command_of(*request, run_.settings.kept.store)}, {"minutes", minutes}};
+  return Resolve{requests::command_of(*request, run_.settings.kept.store), minutes};
 }
 
-Json CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) const {
-  if (reference && i == *reference)
-    return {{"value", 1.0},
-            {"low", 1.0},
-            {"high", 1.0},
-            {"verdict", "reference"},
-            {"same_within_percent", nullptr},
-            {"smallest_visible_percent", nullptr},
-            {"rests_on", nullptr},
-            {"learned", nullptr},
-            {"by_restart", Json::array()},
-            {"by_processor_time", nullptr},
-            {"resolve", nullptr}};
-  if (!reference) return {};
+std::optional<Ratio> CaseStatistics::ratio(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference) return std::nullopt;
+  if (i == *reference) {
+    Ratio itself;
+    itself.value = itself.low = itself.high = 1.0;
+    itself.verdict = RatioVerdict::reference;
+    return itself;
+  }
   const auto comparison = compare(*reference, i);
   const auto verdict = reliable_ ? stats::judge(comparison, minimum_) : stats::Verdict{};
-  Json out = interval(comparison.ratio());
-  out["verdict"] = std::string(stats::to_string(verdict.direction));
-  out["same_within_percent"] = finite(verdict.same_within * 100);
-  out["smallest_visible_percent"] = finite(smallest_visible(comparison) * 100);
-  out["rests_on"] = std::string(stats::to_string(comparison.half_width.basis));
-  out["learned"] = learned_from_runs(comparison);
-  out["by_restart"] = by_restart(comparison);
-  const auto by_processor = reliable_ ? std::nullopt : compare_by_processor(*reference, i);
-  out["by_processor_time"] = by_processor ? interval(by_processor->ratio()) : Json();
-  out["resolve"] = reliable_ && verdict.direction == stats::Direction::inconclusive ? resolve(comparison) : Json();
-  return out;
+  Ratio ratio{Estimate(comparison.ratio())};
+  ratio.verdict = verdict_of(verdict.direction);
+  ratio.same_within_percent = finite(verdict.same_within * 100);
+  ratio.smallest_visible_percent = finite(smallest_visible(comparison) * 100);
+  ratio.rests_on = stats::to_string(comparison.half_width.basis);
+  ratio.learned = learned_from_runs(comparison);
+  ratio.by_restart = by_restart(comparison);
+  if (const auto by_processor = reliable_ ? std::nullopt : compare_by_processor(*reference, i))
+    ratio.by_processor_time = Estimate(by_processor->ratio());
+  if (reliable_ && verdict.direction == stats::Direction::inconclusive) ratio.resolve = resolve(comparison);
+  return ratio;
 }
 
-Json CaseStatistics::break_even(std::optional<std::size_t> reference, std::size_t i) const {
-  if (!reference || i == *reference) return {};
+std::optional<BreakEven> CaseStatistics::break_even(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference || i == *reference) return std::nullopt;
   const auto own = start_range(*measured_[i]), theirs = start_range(*measured_[*reference]);
   return after_cost(*reference, i, {own.value - theirs.value, own.low - theirs.high, own.high - theirs.low});
 }
@@ -218,22 +211,24 @@ std::optional<stats::Interval> CaseStatistics::built_ms(const store::Row& row) c
                          std::max(0.0, cold->total_ms - warm.low)};
 }
 
-Json CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {
-  if (!reference || i == *reference) return {};
+std::optional<BreakEven> CaseStatistics::break_even_once(std::optional<std::size_t> reference, std::size_t i) const {
+  if (!reference || i == *reference) return std::nullopt;
   const auto own = built_ms(*measured_[i]), theirs = built_ms(*measured_[*reference]);
-  if (!own || !theirs) return {};
+  if (!own || !theirs) return std::nullopt;
   return after_cost(*reference, i, {own->value - theirs->value, own->low - theirs->high, own->high - theirs->low});
 }
 
 // Iterations that pay for what level `i` costs more than the reference.
-Json CaseStatistics::after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const {
+std::optional<BreakEven> CaseStatistics::after_cost(std::size_t reference, std::size_t i,
+                                                    const stats::Interval& extra_ms) const {
   const auto comparison = compare(reference, i);
   const auto repaid_after = stats::break_even(extra_ms, difference_ms(reference, i), direction(comparison));
-  return {{"iterations", finite(repaid_after.iterations.value)},
-          {"low", finite(repaid_after.iterations.low)},
-          {"high", finite(repaid_after.iterations.high)},
-          {"never", repaid_after.never},
-          {"inconclusive", repaid_after.inconclusive}};
+  const Estimate iterations(repaid_after.iterations);
+  return BreakEven{.iterations = iterations.value,
+                   .low = iterations.low,
+                   .high = iterations.high,
+                   .never = repaid_after.never,
+                   .inconclusive = repaid_after.inconclusive};
 }
 
 stats::Comparison CaseStatistics::aa(const store::Row& row) const {

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/result.hpp"
 #include "stats/compare.hpp"
 #include "stats/disturbed.hpp"
 #include "store/record.hpp"
@@ -21,7 +21,7 @@ double process_sigma(const store::Trust& trust, int threads);
 // The logarithm of a row's median time in each restart that has undisturbed rounds.
 std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room);
 
-// Numbers of rows are places in `measured()`. Objects are those of docs/results_schema.md, null where nothing is known.
+// Numbers of rows are places in `measured()`.
 class CaseStatistics {
  public:
   CaseStatistics(const store::Run& run, const store::Case& run_case);
@@ -40,6 +40,8 @@ class CaseStatistics {
   bool together() const { return together_; }  // levels took turns
   // False: others took cores that the threads need, and most blocks with them. Then no verdict is given at all.
   bool reliable() const { return reliable_; }
+  int blocks() const { return blocks_counted_; }
+  int disturbed_blocks() const { return disturbed_blocks_; }
 
   double estimate_ms(std::size_t i) const { return times_[i].milliseconds; }
   // The estimate is the median of all samples: most of the row's blocks were disturbed, or the model left their range.
@@ -56,16 +58,16 @@ class CaseStatistics {
   // Starts from caches only; the median of several.
   stats::Interval start_range(const store::Row& row) const;
 
-  nlohmann::json ratio(std::optional<std::size_t> reference, std::size_t i) const;
-  nlohmann::json break_even(std::optional<std::size_t> reference, std::size_t i) const;
-  nlohmann::json break_even_once(std::optional<std::size_t> reference, std::size_t i) const;
+  std::optional<Ratio> ratio(std::optional<std::size_t> reference, std::size_t i) const;
+  std::optional<BreakEven> break_even(std::optional<std::size_t> reference, std::size_t i) const;
+  std::optional<BreakEven> break_even_once(std::optional<std::size_t> reference, std::size_t i) const;
 
  private:
   void find_tuned();
-  bool find_reliable() const;
+  bool find_reliable();
   void settle_times();
-  nlohmann::json resolve(const stats::Comparison& comparison) const;
-  nlohmann::json after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;
+  std::optional<Resolve> resolve(const stats::Comparison& comparison) const;
+  std::optional<BreakEven> after_cost(std::size_t reference, std::size_t i, const stats::Interval& extra_ms) const;
   std::optional<stats::Interval> built_ms(const store::Row& row) const;
 
   const store::Run& run_;
@@ -73,6 +75,7 @@ class CaseStatistics {
   stats::Room room_;
   double sigma_, minimum_;
   bool together_, reliable_ = true;
+  int blocks_counted_ = 0, disturbed_blocks_ = 0;
   std::vector<const store::Row*> measured_;
   std::optional<std::size_t> reference_, tuned_reference_;
   std::vector<std::size_t> tuned_;  // of each level its best row, if the run was tuned

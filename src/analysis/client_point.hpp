@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the repetitions of one number of clients say (measure/serve.hpp stores them): rates and quantiles with
+// What the repetitions of each number of clients say (measure/serve.hpp stores them): rates and quantiles with
 // intervals.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <string>
-
-#include "stats/compare.hpp"
+#include "analysis/result.hpp"
 
 namespace strata::analysis {
 
-struct ClientPoint {
-  int clients = 1;
-  std::string as = "threads", state = "failed";  // only `measured` has numbers
-  std::size_t repetitions = 0, samples = 0;      // samples: requests whose time was taken
-  double requests = 0, cpu_ms = stats::nan, private_bytes = 0, pss_bytes = 0;
-  stats::Interval requests_per_s, p50_ms, p90_ms, p99_ms;
-};
-
-// `stored`: an entry of a row's `clients.points`.
-ClientPoint client_point(const nlohmann::json& stored, double process_sigma);
+// `stored`: a row's `clients`; nullopt where there is none. `batch`: inputs of a request; not `reliable`: others had
+// the cores.
+std::optional<Clients> clients_of(const nlohmann::json& stored, double batch, double process_sigma, bool reliable);
 
 }  // namespace strata::analysis

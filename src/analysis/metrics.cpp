@@ -18,7 +18,7 @@ namespace {
 using core::Metric;
 using nlohmann::json;
 
-const char* const kNotReliable = "not reliable: other programs had the cores";
+const char* const kNotComparable = "not reliable: other programs had the cores";
 
 class RowMetrics {
  public:
@@ -57,12 +57,16 @@ class RowMetrics {
   void add(Metric which, double value, std::string method, std::string setting = {}) {
     add(which, stats::Interval{value, stats::nan, stats::nan}, std::move(method), std::move(setting));
   }
-  void add_at(Metric which, const json& object, const char* path, const char* method, std::string setting = {}) {
-    if (const auto value = lookup::number(object, path)) add(which, *value, method, std::move(setting));
+  void add_at(Metric which, const json& object, const char* path, const char* method) {
+    add_known(which, lookup::number(object, path), method);
   }
-  void add_estimate(Metric which, const json& estimate, std::string method) {
-    const auto part = [&](const char* name) { return lookup::number(estimate, name).value_or(stats::nan); };
-    add(which, stats::Interval{part("value"), part("low"), part("high")}, std::move(method));
+  void add_known(Metric which, OptionalNumber value, std::string method, std::string setting = {}) {
+    if (value) add(which, *value, std::move(method), std::move(setting));
+  }
+  void add_estimate(Metric which, const Estimate& estimate, std::string method, std::string setting = {}) {
+    const auto known = [](OptionalNumber number) { return number.value_or(stats::nan); };
+    add(which, stats::Interval{known(estimate.value), known(estimate.low), known(estimate.high)}, std::move(method),
+        std::move(setting));
   }
 
   bool is_train() const { return case_.question.mode == core::Mode::train; }
@@ -105,18 +109,17 @@ class RowMetrics {
     add_break_even(Metric::break_even_once, statistics_.break_even_once(statistics_.reference(), i));
     if (statistics_.is_tuned(i)) add_ratio(Metric::speedup_tuned, statistics_.ratio(statistics_.tuned_reference(), i));
   }
-  void add_ratio(Metric which, const json& ratio) {
-    const auto rests_on = lookup::text(ratio, "rests_on");
-    add_estimate(which, ratio,
-                 !statistics_.reliable()  ? kNotReliable
-                 : rests_on.empty()       ? std::string("the reference")
-                 : statistics_.together() ? "interleaved, interval of " + rests_on
-                                          : "one after the other, interval of " + rests_on);
+  void add_ratio(Metric which, const std::optional<Ratio>& ratio) {
+    if (!ratio) return;
+    add_estimate(which, *ratio,
+                 !statistics_.reliable()   ? kNotComparable
+                 : ratio->rests_on.empty() ? std::string("the reference")
+                 : statistics_.together()  ? "interleaved, interval of " + ratio->rests_on
+                                           : "one after the other, interval of " + ratio->rests_on);
   }
-  void add_break_even(Metric which, const json& found) {
-    if (lookup::flag(found, "never") || lookup::flag(found, "inconclusive")) return;
-    const auto part = [&](const char* name) { return lookup::number(found, name).value_or(stats::nan); };
-    add(which, stats::Interval{part("iterations"), part("low"), part("high")}, "starts and times");
+  void add_break_even(Metric which, const std::optional<BreakEven>& even) {
+    if (!even || even->never || even->inconclusive) return;
+    add_estimate(which, Estimate(even->iterations, even->low, even->high), "starts and times");
   }
 
   void add_memory() {
@@ -164,35 +167,36 @@ class RowMetrics {
   }
 
   void add_clients() {
-    for (const auto& stored : lookup::list(row_.info.clients, "points")) {
-      const auto point = client_point(stored, statistics_.sigma());
-      if (point.state != "measured") continue;
+    const auto clients = clients_of(row_.info.clients, batch_, statistics_.sigma(), statistics_.reliable());
+    if (!clients) return;
+    for (const auto& point : clients->points) {
+      if (!point.is_measured()) continue;
       const auto setting = fmt::format("{} {}", point.clients, point.as);
       const auto how = fmt::format("{} repetitions", point.repetitions);
-      const auto& rate = point.requests_per_s;
-      add(Metric::requests_per_s, rate, how, setting);
-      add(Metric::inputs_per_s, {rate.value * batch_, rate.low * batch_, rate.high * batch_}, how, setting);
-      add(Metric::request_p50, point.p50_ms, how, setting);
-      add(Metric::request_p90, point.p90_ms, how, setting);
-      add(Metric::request_p99, point.p99_ms, how, setting);
-      add(Metric::request_cpu_time, point.cpu_ms, how, setting);
-      add(Metric::serve_memory, point.private_bytes, how, setting);
+      add_estimate(Metric::requests_per_s, *point.requests_per_s, how, setting);
+      add_estimate(Metric::inputs_per_s, *point.inputs_per_s, how, setting);
+      add_estimate(Metric::request_p50, point.latency_ms->p50, how, setting);
+      add_estimate(Metric::request_p90, point.latency_ms->p90, how, setting);
+      add_estimate(Metric::request_p99, point.latency_ms->p99, how, setting);
+      add_known(Metric::request_cpu_time, point.cpu_ms, how, setting);
+      add(Metric::serve_memory, point.memory->private_bytes, how, setting);
     }
   }
 
   void add_open_batch() {
     const auto open =
-        dynamic_view(row_, statistics_.room(), statistics_.sigma(), statistics_.minimum(), statistics_.reliable());
-    if (lookup::text(open, "state") != "measured") return;
-    for (const auto& size : lookup::list(open, "sizes")) {
-      const auto setting = "batch " + lookup::text(size, "batch");
-      add_at(Metric::open_batch_time, size, "settled_ms", "median of both visits", setting);
-      add_at(Metric::open_batch_first, size, "first_ms", "one call", setting);
+        open_batch(row_, statistics_.room(), statistics_.sigma(), statistics_.minimum(), statistics_.reliable());
+    if (!open || !open->is_measured()) return;
+    for (const auto& size : open->sizes) {
+      const auto setting = fmt::format("batch {}", size.batch);
+      add_known(Metric::open_batch_time, size.settled_ms, "median of both visits", setting);
+      add_known(Metric::open_batch_first, size.first_ms, "one call", setting);
     }
-    add_at(Metric::open_batch_recompiled, open, "recompiled", "count");
-    add_at(Metric::open_batch_recompile_time, open, "recompile_ms", "first calls");
-    add_estimate(Metric::open_batch_speedup, lookup::at(open, "against_fixed.ratio"),
-                 statistics_.reliable() ? "interleaved" : kNotReliable);
+    add_known(Metric::open_batch_recompiled, open->recompiled, "count");
+    add_known(Metric::open_batch_recompile_time, open->recompile_ms, "first calls");
+    if (open->against_fixed)
+      add_estimate(Metric::open_batch_speedup, open->against_fixed->ratio,
+                   statistics_.reliable() ? "interleaved" : kNotComparable);
   }
 
   const CaseStatistics& statistics_;

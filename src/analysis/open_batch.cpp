@@ -58,72 +58,73 @@ store::Row row_of(const Json& blocks) {
   return row;
 }
 
-Json against_fixed(const Json& measured, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  if (!at(measured, "turns").is_object()) return {};
+std::optional<AgainstFixed> against_fixed(const Json& measured, const stats::Room& room, double sigma, double minimum,
+                                          bool reliable) {
+  if (!at(measured, "turns").is_object()) return std::nullopt;
   const auto fixed = row_of(list(measured, "turns.fixed")), open = row_of(list(measured, "turns.open"));
   const auto comparison = stats::compare(stats::log_differences(medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::inconclusive;
-  Json ratio = interval(comparison.ratio());
-  ratio["verdict"] = std::string(stats::to_string(direction));
-  return {{"batch", at(measured, "own")}, {"ratio", std::move(ratio)}};
+  return AgainstFixed{.batch = whole(measured, "own", 0),
+                      .ratio = {Estimate(comparison.ratio()), verdict_of(direction)}};
 }
 
 // What the level itself counted between its warm-up and the last visit.
-Json reported(const Json& measured) {
+std::optional<ReportedRecompiles> reported(const Json& measured) {
   const auto before = number(measured, "reported.before.recompiles"),
              after = number(measured, "reported.after.recompiles");
-  if (!before || !after) return {};
-  Json reasons = Json::array();
+  if (!before || !after) return std::nullopt;
+  ReportedRecompiles counted{.recompiles = *after - *before};
   const auto& all = list(measured, "reported.after.recompile_reasons");
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (static_cast<double>(i) >= *before) reasons.push_back(all[i]);
-  return {{"recompiles", *after - *before}, {"reasons", std::move(reasons)}};
+    if (static_cast<double>(i) >= *before && all[i].is_string()) counted.reasons.push_back(all[i].get<std::string>());
+  return counted;
 }
 
-}  // namespace
-
-Json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum, bool reliable) {
-  const Json& dynamic = row.info.dynamic;
-  if (!dynamic.is_object()) return {};
-  Json out{{"low", at(dynamic, "low")},
-           {"high", at(dynamic, "high")},
-           {"own", at(dynamic, "own")},
-           {"state", text(dynamic, "state")},
-           {"reason", text(dynamic, "reason")},
-           {"hint", text(dynamic, "hint")},
-           {"prepare_ms", number(dynamic, "prepare_ms").value_or(0) > 0 ? at(dynamic, "prepare_ms") : Json()},
-           {"sizes", Json::array()},
-           {"unseen", nullptr},
-           {"recompiled", nullptr},
-           {"recompile_ms", nullptr},
-           {"reported", nullptr},
-           {"against_fixed", nullptr},
-           {"against_fixed_note", at(dynamic, "turns_note")}};
-  if (out["state"] != "measured") return out;
+// Each size that was visited, and of those that the artefact was not warmed up with how many compiled again.
+void add_sizes(OpenBatch& open, const Json& dynamic) {
   int unseen = 0, recompiled = 0;
   double total = 0;
   for (const auto& [batch, size] : sizes_of(dynamic)) {
     const double settled = stats::median(size.settled_ms), extra = size.first_ms - settled;
-    const bool seen = whole(dynamic, "own", 0) == batch;  // the artefact was warmed up with it
+    const bool seen = open.own == batch;
     const bool again = !seen && extra >= kLeastMs && size.first_ms >= kLeastFactor * std::max(settled, size.again_ms);
     unseen += !seen;
     recompiled += again;
     total += again ? extra : 0;
-    out["sizes"].push_back({{"batch", batch},
-                            {"seen", seen},
-                            {"first_ms", size.first_ms},
-                            {"again_ms", size.again_ms},
-                            {"settled_ms", finite(settled)},
-                            {"recompiled", again},
-                            {"recompile_ms", again ? Json(extra) : Json()},
-                            {"envelopes", size.worst_ratio}});
+    open.sizes.push_back({.batch = batch,
+                          .seen = seen,
+                          .recompiled = again,
+                          .first_ms = size.first_ms,
+                          .again_ms = size.again_ms,
+                          .settled_ms = finite(settled),
+                          .recompile_ms = again ? OptionalNumber(extra) : std::nullopt,
+                          .envelopes = size.worst_ratio});
   }
-  out["unseen"] = unseen;
-  out["recompiled"] = recompiled;
-  out["recompile_ms"] = total;
-  out["reported"] = reported(dynamic);
-  out["against_fixed"] = against_fixed(dynamic, room, sigma, minimum, reliable);
-  return out;
+  open.unseen = unseen;
+  open.recompiled = recompiled;
+  open.recompile_ms = total;
+}
+
+}  // namespace
+
+std::optional<OpenBatch> open_batch(const store::Row& row, const stats::Room& room, double sigma, double minimum,
+                                    bool reliable) {
+  const Json& dynamic = row.info.dynamic;
+  if (!dynamic.is_object()) return std::nullopt;
+  const auto prepare_ms = number(dynamic, "prepare_ms");
+  OpenBatch open{.low = whole(dynamic, "low", 0),
+                 .high = whole(dynamic, "high", 0),
+                 .own = whole(dynamic, "own", 0),
+                 .state = text(dynamic, "state"),
+                 .reason = text(dynamic, "reason"),
+                 .hint = text(dynamic, "hint"),
+                 .prepare_ms = prepare_ms.value_or(0) > 0 ? prepare_ms : std::nullopt,
+                 .against_fixed_note = text(dynamic, "turns_note")};
+  if (!open.is_measured()) return open;
+  add_sizes(open, dynamic);
+  open.reported = reported(dynamic);
+  open.against_fixed = against_fixed(dynamic, room, sigma, minimum, reliable);
+  return open;
 }
 
 }  // namespace strata::analysis

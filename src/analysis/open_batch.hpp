@@ -3,16 +3,15 @@
 // fixed.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include "analysis/result.hpp"
 #include "stats/disturbed.hpp"
 #include "store/record.hpp"
 
 namespace strata::analysis {
 
-// `dynamic` of a row (docs/results_schema.md); null if the run did not ask for it. `sigma`: the process effect;
-// `minimum`: the least effect that is claimed; not `reliable`: others had the cores, so none is.
-nlohmann::json dynamic_view(const store::Row& row, const stats::Room& room, double sigma, double minimum,
-                            bool reliable = true);
+// nullopt if the run did not ask for it. `sigma`: the process effect; `minimum`: the least effect that is claimed; not
+// `reliable`: others had the cores, so none is.
+std::optional<OpenBatch> open_batch(const store::Row& row, const stats::Room& room, double sigma, double minimum,
+                                    bool reliable = true);
 
 }  // namespace strata::analysis

@@ -12,7 +12,7 @@
 namespace strata::analysis {
 
 // What the cells of such numbers say.
-inline const char* const not_reliable = "not reliable";
+inline const char* const kNotReliable = "not reliable";
 
 // False: others took cores that the case's threads need, and with them most of what was timed.
 bool is_reliable(const store::Case& run_case, const stats::Room& room, std::size_t disturbed, std::size_t timed);

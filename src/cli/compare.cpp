@@ -10,12 +10,10 @@
 #include "cli/console.hpp"
 #include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
-#include "report/access.hpp"
 #include "report/render_file.hpp"
-#include "report/view.hpp"
+#include "report/result.hpp"
 
 namespace strata::cli {
-using Json = nlohmann::json;
 namespace {
 
 // Beside the store, or where -o says.
@@ -28,8 +26,8 @@ Result<void> show_page(const RunArguments& a, const store::Store& store, const m
 
 // The result in the wanted form on standard output; for a person also the report's place.
 Result<void> show_result(const RunArguments& a, store::Store& store, const measure::Setting& setting) {
-  const Json result = report::view(STRATA_TRY(store.load_run(setting.run_id)));
-  engine::keep_verdicts(store, setting.run_id, result);
+  const auto result = report::result_of(STRATA_TRY(store.load_run(setting.run_id)));
+  engine::keep_verdicts(store, setting.run_id, engine::verdicts_of(result));
   if (!a.quiet) STRATA_TRY(print_result(result, a.format));
   return show_page(a, store, setting, report::compare_document({result}));
 }
@@ -51,7 +49,7 @@ Result<void> show_document(const RunArguments& a, store::Store& store, const mea
                            const MakeDocument& make) {
   const auto run = STRATA_TRY(store.load_run(setting.run_id));
   const auto document = STRATA_TRY(make(run));
-  engine::keep_verdict(store, run, document.summary);
+  engine::keep_verdicts(store, setting.run_id, engine::verdicts_of(run, document.summary));
   if (!a.quiet) STRATA_TRY(print_document(document, a.format));
   return show_page(a, store, setting, document);
 }

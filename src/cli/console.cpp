@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "analysis/result_json.hpp"
 #include "common/escape.hpp"
 #include "common/nearest.hpp"
 #include "plan/model_file.hpp"
@@ -164,9 +165,9 @@ Result<report::Format> format_option(const std::string& name) {
   return tl::unexpected(unknown_value("--format", name, {"text", "json", "csv", "md"}));
 }
 
-Result<void> print_result(const nlohmann::json& result, const std::string& format) {
+Result<void> print_result(const analysis::RunResult& result, const std::string& format) {
   if (format == "json") {
-    answer_json(result, 1);
+    answer_json(analysis::to_json(result), 1);
     return {};
   }
   const auto text = STRATA_TRY(report::render({result}, format, {}, terminal_style()));

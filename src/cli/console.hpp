@@ -75,7 +75,7 @@ Result<std::filesystem::path> plotly_js(const Installation& place);
 Result<report::Format> format_option(const std::string& name);
 
 // The result in the wanted format on standard output.
-Result<void> print_result(const nlohmann::json& result, const std::string& format);
+Result<void> print_result(const analysis::RunResult& result, const std::string& format);
 
 // A report as a document. In one of --format's formats.
 Result<void> print_document(const document::Document& document, const std::string& format);

@@ -23,7 +23,7 @@ struct DiffArguments : requests::DiffRequest {
 Result<int> diff(const DiffArguments& a) {
   const auto difference = STRATA_TRY(engine::difference_of(a, store::Store::path_of(a.store)));
   if (a.format == "json")
-    answer(difference.dump(1) + "\n");
+    answer(analysis::to_json(difference).dump(1) + "\n");
   else
     STRATA_TRY(print_document(report::difference_document(difference), a.format));
   return engine::exit_code_of(difference);

@@ -11,15 +11,14 @@
 #include "common/write_whole.hpp"
 #include "engine/queries.hpp"
 #include "report/render_file.hpp"
+#include "report/result.hpp"
 #include "report/run_documents.hpp"
 #include "report/samples.hpp"
 #include "report/terminal.hpp"
-#include "report/view.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 namespace {
 
 struct ShowArguments {
@@ -42,7 +41,7 @@ Result<void> show(const ShowArguments& a) {
   const auto store = STRATA_TRY(open_store(a.store));
   const auto run = STRATA_TRY(store.load_run(a.runs.empty() ? "last" : a.runs.front()));
   if (const auto document = engine::document_of(run, store)) return print_document(STRATA_TRY(*document), a.format);
-  const Json result = report::view(run);
+  const auto result = report::result_of(run);
   if (format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
     answer_styled(report::terminal_certificate(result, terminal_style(),
@@ -83,7 +82,7 @@ Result<bool> write_own_report(const ShowArguments& a) {
 Result<void> write_report(const ShowArguments& a) {
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   if (STRATA_TRY(write_own_report(a))) return {};
-  std::vector<Json> results;
+  std::vector<analysis::RunResult> results;
   std::string name = "strata-report";
   if (!a.from_json.empty()) {
     results = STRATA_TRY(report::read_results(a.from_json));
@@ -91,7 +90,7 @@ Result<void> write_report(const ShowArguments& a) {
     for (const auto& which : a.runs.empty() ? std::vector<std::string>{"last"} : a.runs) {
       const auto run = STRATA_TRY(load(a, which));
       name = run.run_id;
-      results.push_back(report::view(run));
+      results.push_back(report::result_of(run));
     }
   }
   const auto script = STRATA_TRY(plotly_js(installation()));

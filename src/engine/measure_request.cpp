@@ -70,10 +70,7 @@ Result<nlohmann::json> kept_result(const std::filesystem::path& path, const std:
   auto store = STRATA_TRY(store::Store::open(path));
   const auto run = STRATA_TRY(store.load_run(run_id));
   auto shown = STRATA_TRY(result_of(run, store));
-  if (shown.verdict)
-    keep_verdict(store, run, *shown.verdict);
-  else
-    keep_verdicts(store, run_id, shown.result);
+  keep_verdicts(store, run_id, shown.verdicts);
   return std::move(shown.result);
 }
 

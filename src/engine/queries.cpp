@@ -5,14 +5,14 @@
 
 #include <algorithm>
 
+#include "analysis/result_json.hpp"
 #include "cluster/join.hpp"
 #include "common/places.hpp"
 #include "engine/data_sets.hpp"
 #include "report/access.hpp"
-#include "report/diff.hpp"
 #include "report/render/render.hpp"
+#include "report/result.hpp"
 #include "report/run_documents.hpp"
-#include "report/view.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::engine {
@@ -46,9 +46,13 @@ std::optional<Result<document::Document>> document_of(const store::Run& run, con
 
 Result<ShownRun> result_of(const store::Run& run, const store::Store& store) {
   const auto document = document_of(run, store);
-  if (!document) return ShownRun{report::view(run), std::nullopt};
+  if (!document) {
+    const auto result = report::result_of(run);
+    return ShownRun{analysis::to_json(result), verdicts_of(result)};
+  }
   if (!*document) return tl::unexpected(document->error());
-  return ShownRun{Json::parse(STRATA_TRY(document::render(**document, "json", {}, {}))), (*document)->summary};
+  return ShownRun{Json::parse(STRATA_TRY(document::render(**document, "json", {}, {}))),
+                  verdicts_of(run, (*document)->summary)};
 }
 
 Result<std::vector<ListedRun>> list_runs(const requests::RunsRequest& request, const fs::path& path) {
@@ -76,7 +80,7 @@ Result<std::vector<ListedRun>> list_runs(const requests::RunsRequest& request, c
   return listed;
 }
 
-Result<Json> difference_of(const requests::DiffRequest& request, const fs::path& path) {
+Result<analysis::DifferenceResult> difference_of(const requests::DiffRequest& request, const fs::path& path) {
   const auto store = STRATA_TRY(store::Store::open_existing(path));
   const auto named = [&](const std::string& which, const char* member) {
     auto run = store.load_run(which);
@@ -92,23 +96,22 @@ Result<Json> difference_of(const requests::DiffRequest& request, const fs::path&
     if (report::is_training(*run))
       return fail(fmt::format("{} is a training; diff compares times of single iterations", run->run_id),
                   fmt::format("./strata show {} has its accuracy and its times", run->run_id), Exit::usage);
-  auto difference = report::difference(before, after, request.fail_above);
-  if (difference["cases"] == 0) {
+  auto difference = analysis::difference_of(before, after, request.fail_above);
+  if (difference.cases == 0) {
     std::string why;
-    for (const auto& left_out : report::list(difference, "without"))
-      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", report::text(left_out, "case"),
-                         report::text(left_out, "reason"));
+    for (const auto& left_out : difference.without)
+      why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", left_out.case_id, left_out.reason);
     return fail(fmt::format("runs {} and {} have no case in common: {}", before.run_id, after.run_id, why),
                 "compare the same network at the same batch, size, precision, device and threads", Exit::usage);
   }
   return difference;
 }
 
-int exit_code_of(const Json& difference) {
-  const auto any = [&](const char* field) { return difference[field] != 0; };
-  if (any("beyond")) return kRegression;
-  if (any("lost")) return static_cast<int>(Exit::failed);
-  return any("open") || any("not_compared") || difference["levels"].empty() ? kUndecided : static_cast<int>(Exit::ok);
+int exit_code_of(const analysis::DifferenceResult& difference) {
+  if (difference.beyond) return kRegression;
+  if (difference.lost) return static_cast<int>(Exit::failed);
+  const bool is_open = difference.open || difference.not_compared || difference.levels.empty();
+  return is_open ? kUndecided : static_cast<int>(Exit::ok);
 }
 
 Result<Answer> answer_query(const requests::Query& query, const fs::path& path, EventSink& events) {
@@ -118,9 +121,8 @@ Result<Answer> answer_query(const requests::Query& query, const fs::path& path, 
     return Answer{STRATA_TRY(std::move(told))};
   }
   if (const auto* diff = std::get_if<requests::DiffRequest>(&query)) {
-    auto difference = STRATA_TRY(difference_of(*diff, path));
-    const int code = exit_code_of(difference);
-    return Answer{std::move(difference), code};
+    const auto difference = STRATA_TRY(difference_of(*diff, path));
+    return Answer{analysis::to_json(difference), exit_code_of(difference)};
   }
   if (const auto* runs = std::get_if<requests::RunsRequest>(&query)) {
     Json all = Json::array();

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/difference.hpp"
 #include "engine/events.hpp"
+#include "engine/stored_run.hpp"
 #include "report/document.hpp"
 #include "requests/request.hpp"
 #include "store/store.hpp"
@@ -20,8 +22,8 @@ namespace strata::engine {
 std::optional<Result<document::Document>> document_of(const store::Run& run, const store::Store& store);
 
 struct ShownRun {
-  nlohmann::json result;               // as `show --format json` prints it
-  std::optional<std::string> verdict;  // of all of it; nullopt: each case of a comparison has its own
+  nlohmann::json result;  // as `show --format json` prints it
+  Verdicts verdicts;
 };
 Result<ShownRun> result_of(const store::Run& run, const store::Store& store);
 
@@ -34,11 +36,12 @@ struct ListedRun {
 // The newest first; none where there is no store. Error: it cannot be read.
 Result<std::vector<ListedRun>> list_runs(const requests::RunsRequest& request, const std::filesystem::path& store);
 
-// As report::difference has it. Error: the same run twice, a training, no case in common, the store's.
-Result<nlohmann::json> difference_of(const requests::DiffRequest& request, const std::filesystem::path& store);
+// Error: the same run twice, a training, no case in common, the store's.
+Result<analysis::DifferenceResult> difference_of(const requests::DiffRequest& request,
+                                                 const std::filesystem::path& store);
 
 // 0, 4 where a level is slower beyond the threshold, 1 where one has no number any more, 5 where that is open.
-int exit_code_of(const nlohmann::json& difference);
+int exit_code_of(const analysis::DifferenceResult& difference);
 
 struct Answer {
   nlohmann::json result;

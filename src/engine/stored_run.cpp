@@ -2,11 +2,9 @@
 #include "engine/stored_run.hpp"
 
 #include <chrono>
-#include <map>
 
 #include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
-#include "report/access.hpp"
 #include "report/sentence.hpp"
 #include "store/run_state.hpp"
 
@@ -59,17 +57,20 @@ EndedRun carry_out(store::Run run, bool resumed, const Prepared& ready, store::S
   return ended;
 }
 
-void keep_verdict(store::Store& store, const store::Run& run, const std::string& verdict) {
-  std::map<std::string, std::string> verdicts;
-  for (const auto& run_case : run.cases) verdicts[run_case.key] = verdict;
-  (void)store.set_verdicts(run.run_id, verdicts);  // a list without them is no reason to end in an error
+Verdicts verdicts_of(const analysis::RunResult& result) {
+  Verdicts verdicts;
+  for (const auto& one_case : result.cases) verdicts[one_case.key] = report::brief_verdict(one_case);
+  return verdicts;
 }
 
-void keep_verdicts(store::Store& store, const std::string& run_id, const nlohmann::json& result) {
-  std::map<std::string, std::string> verdicts;
-  for (const auto& run_case : report::list(result, "cases"))
-    verdicts[report::text(run_case, "key")] = report::brief_verdict(run_case);
-  (void)store.set_verdicts(run_id, verdicts);
+Verdicts verdicts_of(const store::Run& run, const std::string& verdict) {
+  Verdicts verdicts;
+  for (const auto& run_case : run.cases) verdicts[run_case.key] = verdict;
+  return verdicts;
+}
+
+void keep_verdicts(store::Store& store, const std::string& run_id, const Verdicts& verdicts) {
+  (void)store.set_verdicts(run_id, verdicts);  // a list without them is no reason to end in an error
 }
 
 }  // namespace strata::engine

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/result.hpp"
 #include "engine/prepare.hpp"
 #include "store/store.hpp"
 
@@ -51,9 +53,10 @@ struct EndedRun {
 EndedRun carry_out(store::Run run, bool resumed, const Prepared& ready, store::Store& store,
                    const std::function<Result<measure::Outcome>(StoredRun&)>& measure);
 
-// What a list of runs says of every case of a run, which have one verdict.
-void keep_verdict(store::Store& store, const store::Run& run, const std::string& verdict);
-// Of each case of a comparison its own; `result`: report::view of the run.
-void keep_verdicts(store::Store& store, const std::string& run_id, const nlohmann::json& result);
+// What a list of runs says of each case, by its key: of a comparison its own, of other runs what all of it comes to.
+using Verdicts = std::map<std::string, std::string>;
+Verdicts verdicts_of(const analysis::RunResult& result);
+Verdicts verdicts_of(const store::Run& run, const std::string& verdict);
+void keep_verdicts(store::Store& store, const std::string& run_id, const Verdicts& verdicts);
 
 }  // namespace strata::engine

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "common/lookup.hpp"
 #include "common/outside.hpp"
 #include "common/python.hpp"
 #include "worker/worker.hpp"
@@ -64,6 +65,17 @@ Result<Environments> ask_environments(const Installation& place, const std::vect
   auto tools =
       STRATA_TRY(place.tools_python == place.python ? measured : ask_environment(place.tools_python, place, modules));
   return Environments{std::move(*measured), std::move(tools)};
+}
+
+std::string torch_versions(const std::vector<nlohmann::json>& environments) {
+  std::string versions;
+  for (const auto& environment : environments) {
+    const auto version = lookup::text(environment, "torch"), name = lookup::text(environment, "name");
+    if (version.empty()) continue;
+    versions += (versions.empty() ? "" : ", ") + version;
+    if (environments.size() > 1 && !name.empty()) versions += " in " + name;
+  }
+  return versions;
 }
 
 }  // namespace strata::plan

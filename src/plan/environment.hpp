@@ -32,4 +32,7 @@ struct Environments {
 };
 Result<Environments> ask_environments(const Installation& place, const std::vector<std::string>& modules);
 
+// The versions of PyTorch in environments that to_json wrote: "2.15.0"; of several "2.14.1 in old, 2.15.0 in new".
+std::string torch_versions(const std::vector<nlohmann::json>& environments);
+
 }  // namespace strata::plan

@@ -37,7 +37,7 @@ std::string name_of(const BatchAnswer& answer) {
 // "not reliable at batch 8, 16"; empty: every batch is.
 std::string in_vain(const BatchAnswer& answer) {
   if (answer.unreliable.empty()) return {};
-  return fmt::format("{} at batch {}", analysis::not_reliable, fmt::join(answer.unreliable, ", "));
+  return fmt::format("{} at batch {}", analysis::kNotReliable, fmt::join(answer.unreliable, ", "));
 }
 
 document::Table answers_table(const std::vector<BatchAnswer>& answers) {

@@ -21,7 +21,7 @@ std::vector<document::Section> without_empty(std::vector<document::Section> sect
   return sections;
 }
 
-document::Document case_part(const Json& run, const Json& one_case) {
+document::Document case_part(const analysis::RunResult& run, const analysis::CaseResult& one_case) {
   const auto screen = first_screen(run, one_case, glyphs(true));
   document::Document part{.title = screen.id, .subtitle = screen.what, .summary = screen.sentence};
   part.sections = {result_section(run, one_case)};
@@ -34,15 +34,15 @@ document::Document case_part(const Json& run, const Json& one_case) {
   return part;
 }
 
-std::string run_words(const Json& run) {
-  return fmt::format("run {}, started {}, strata {}{}", text(run, "run.id"), text(run, "run.started"),
-                     text(run, "run.version"), flag(run, "run.interrupted") ? ", interrupted" : "");
+std::string run_words(const analysis::RunResult& run) {
+  return fmt::format("run {}, started {}, strata {}{}", run.run.id, run.run.started, run.run.version,
+                     run.run.interrupted ? ", interrupted" : "");
 }
 
-std::string title_of(const std::vector<Json>& runs) {
+std::string title_of(const std::vector<analysis::RunResult>& runs) {
   if (runs.empty()) return "strata";
-  const auto& cases = list(runs[0], "cases");
-  const auto name = cases.empty() ? text(runs[0], "run.id") : text(cases[0], "model.name");
+  const auto& cases = runs[0].cases;
+  const auto& name = cases.empty() ? runs[0].run.id : cases[0].model.name;
   return "strata: " + name + (runs.size() > 1 ? fmt::format(" and {} more", runs.size() - 1) : "");
 }
 
@@ -60,15 +60,15 @@ document::Section overview(const document::Document& cases) {
 
 }  // namespace
 
-std::vector<document::Section> added_sections(const Json& one_case) {
+std::vector<document::Section> added_sections(const analysis::CaseResult& one_case) {
   return without_empty({phases_section(one_case), clients_section(one_case), slo_section(one_case),
                         tuning_section(one_case), dynamic_section(one_case)});
 }
 
-document::Document compare_document(const std::vector<Json>& runs) {
+document::Document compare_document(const std::vector<analysis::RunResult>& runs) {
   document::Document out{.title = title_of(runs), .footnote = kFootnote};
   for (std::size_t r = 0; r < runs.size(); ++r) {
-    const auto& cases = list(runs[r], "cases");
+    const auto& cases = runs[r].cases;
     out.subtitle += (r ? "; " : "") + run_words(runs[r]);
     if (cases.empty())
       out.sections.push_back(

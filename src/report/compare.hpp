@@ -5,15 +5,15 @@
 
 #include <vector>
 
-#include "report/access.hpp"
+#include "analysis/result.hpp"
 #include "report/document.hpp"
 
 namespace strata::report {
 
-document::Document compare_document(const std::vector<Json>& runs);
+document::Document compare_document(const std::vector<analysis::RunResult>& runs);
 
 // What options of the run add to a case, without what is empty: several clients, a limit, variants, open batches; the
 // phases of a training step.
-std::vector<document::Section> added_sections(const Json& one_case);
+std::vector<document::Section> added_sections(const analysis::CaseResult& one_case);
 
 }  // namespace strata::report

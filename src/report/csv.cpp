@@ -3,7 +3,9 @@
 
 #include <string_view>
 
+#include "analysis/result_json.hpp"
 #include "core/metric.hpp"
+#include "report/access.hpp"
 #include "report/clients.hpp"
 #include "report/render_file.hpp"
 #include "report/table.hpp"
@@ -62,14 +64,17 @@ const std::vector<std::string>& point_paths() {
 }
 
 // The point of a row, or null.
-const Json& accuracy_point(const Json& run, const std::string& case_id, const Json& row) {
-  static const Json none;
-  for (const auto& group : list(run, "accuracy"))
-    for (const auto& point : list(group, "points"))
-      if (text(point, "case") == case_id && text(point, "level") == text(row, "level") &&
-          text(point, "variant") == text(row, "variant") && text(point, "environment") == text(row, "environment"))
-        return point;
-  return none;
+Json accuracy_point(const analysis::RunResult& run, const std::string& case_id, const analysis::RowResult& row) {
+  for (const auto& group : run.accuracy)
+    for (const auto& point : group.points)
+      if (point.case_id == case_id && point.level == row.level && point.variant == row.variant &&
+          point.environment == row.environment)
+        return analysis::to_json(point);
+  return {};
+}
+
+void add_cells(Cells& cells, const Json& node, const std::vector<std::string>& paths) {
+  for (const auto& path : paths) cells.push_back(text(node, path));
 }
 
 std::string column_name(std::string path) {
@@ -80,19 +85,18 @@ std::string column_name(std::string path) {
 
 }  // namespace
 
-std::string csv(const Json& run) {
+std::string csv(const analysis::RunResult& run) {
   Cells header{"run", "run_state", "run_resumed", "case"};
   for (const auto& path : row_paths()) header.push_back(column_name(path));
   for (const auto& path : point_paths()) header.push_back("accuracy_" + column_name(path));
   const auto clients = client_columns(run);
   header.insert(header.end(), clients.header.begin(), clients.header.end());
   std::vector<Cells> rows;
-  for (const auto& one_case : list(run, "cases")) {
-    for (const Json* row : sorted_rows(one_case)) {
-      Cells cells{text(run, "run.id"), text(run, "run.state"), text(run, "run.resumed"), text(one_case, "id")};
-      for (const auto& path : row_paths()) cells.push_back(text(*row, path));
-      const Json& point = accuracy_point(run, text(one_case, "id"), *row);
-      for (const auto& path : point_paths()) cells.push_back(text(point, path));
+  for (const auto& one_case : run.cases) {
+    for (const auto* row : one_case.sorted_rows()) {
+      Cells cells{run.run.id, run.run.state, std::to_string(run.run.resumed), one_case.id};
+      add_cells(cells, analysis::to_json(*row), row_paths());
+      add_cells(cells, accuracy_point(run, one_case.id, *row), point_paths());
       const auto served = clients.cells(*row);
       cells.insert(cells.end(), served.begin(), served.end());
       rows.push_back(std::move(cells));

@@ -2,7 +2,11 @@
 // What the first screen says, in words and cells, the same for terminal, Markdown and HTML. No layout here.
 #pragma once
 
-#include "report/access.hpp"
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/result.hpp"
 #include "report/format.hpp"
 
 namespace strata::report {
@@ -10,7 +14,7 @@ namespace strata::report {
 // One measured level; `tuned`: its ratio to the tuned reference if it is its level's best variant, `tuned_short`
 // without the interval. Cells are ready to show; `verdict` is one of "", "faster", "slower", "same", "inconclusive".
 struct LevelLine {
-  const Json* row;
+  const analysis::RowResult* row;
   std::string name, time, ratio, verdict, tuned, tuned_short, p99, memory, device_memory, warm_start, proof,
       proof_short;
   bool recommended = false, harness = false;
@@ -19,7 +23,7 @@ struct LevelLine {
 // Levels without a number that have one state and one reason.
 struct EmptyLine {
   std::string names, state, reason;  // "onednn, static"; state in words: "out of memory"; reason: a whole sentence
-  bool not_run = false;              // they were not tried here: unsupported, unavailable, skipped
+  bool not_run = false;              // they were not tried here: unsupported, unavailable
 };
 
 struct FirstScreen {
@@ -37,18 +41,15 @@ struct FirstScreen {
   bool has_device_memory = false, has_tuned = false;
 };
 
-FirstScreen first_screen(const Json& run, const Json& one_case, const Glyphs& glyphs);
+FirstScreen first_screen(const analysis::RunResult& run, const analysis::CaseResult& one_case, const Glyphs& glyphs);
 
 // "Limit" where no program can take less time, "Roofline" where one that counts fewer operations can.
-std::string limit_title(const Json& one_case);
+std::string limit_title(const analysis::CaseResult& one_case);
 
 // "9 observed, 3 reported" and what weakens it; "none" without a proof.
-std::string proof_mark(const Json& row, bool shortened);
+std::string proof_mark(const analysis::RowResult& row, bool shortened);
 
-// "1.42 (1.35-1.49)" of an estimate object {value, low, high}; the glyph for missing if there is none.
-std::string ratio_with_interval(const Json& estimate, const Glyphs& glyphs);
-
-// "faster", "slower", "same", "inconclusive" from a schema verdict; "" for others.
-std::string verdict_words(std::string_view verdict);
+// "1.42 (1.35-1.49)"; the glyph for missing where the value is unknown.
+std::string ratio_with_interval(const analysis::Estimate& estimate, const Glyphs& glyphs);
 
 }  // namespace strata::report

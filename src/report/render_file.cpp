@@ -7,16 +7,17 @@
 #include <cstdio>
 #include <fstream>
 
+#include "analysis/result_json.hpp"
 #include "common/outside.hpp"
 #include "report/compare.hpp"
 #include "report/render/render.hpp"
 
 namespace strata::report {
+using analysis::RunResult;
+using Json = nlohmann::json;
 namespace {
 
-constexpr const char* kSchema = "strata.run/1";
-
-std::string csv_of_all(const std::vector<Json>& runs) {
+std::string csv_of_all(const std::vector<RunResult>& runs) {
   std::string out;
   for (const auto& run : runs) {
     auto rendered = csv(run);
@@ -25,9 +26,16 @@ std::string csv_of_all(const std::vector<Json>& runs) {
   return out;
 }
 
+Json json_of_all(const std::vector<RunResult>& runs) {
+  if (runs.size() == 1) return analysis::to_json(runs.front());
+  Json all = Json::array();
+  for (const auto& run : runs) all.push_back(analysis::to_json(run));
+  return all;
+}
+
 }  // namespace
 
-Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
+Result<std::vector<RunResult>> read_results(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in)
     return fail(fmt::format("cannot open {}", path.string()), "name a file that `strata show RUN --format json` wrote",
@@ -42,33 +50,28 @@ Result<std::vector<Json>> read_results(const std::filesystem::path& path) {
   if (!parsed)
     return fail(fmt::format("{} is not JSON that strata reads: {}", path.string(), parsed.error().what),
                 "write it again with --format json", Exit::usage);
-  std::vector<Json> runs;
-  if (parsed->is_array())
-    runs.assign(parsed->begin(), parsed->end());
-  else
-    runs.push_back(*parsed);
-  if (runs.empty()) return fail(fmt::format("{} holds no run: an empty array", path.string()), "", Exit::usage);
-  for (const auto& run : runs)
-    if (text(run, "schema") != kSchema)
-      return fail(
-          fmt::format("{}: schema is \"{}\", this strata reads \"{}\"", path.string(), text(run, "schema"), kSchema),
-          "write it again with --format json of this version", Exit::usage);
+  if (!parsed->is_array()) return std::vector{STRATA_TRY(analysis::read_result(*parsed, path.string()))};
+  if (parsed->empty()) return fail(fmt::format("{} holds no run: an empty array", path.string()), "", Exit::usage);
+  std::vector<RunResult> runs;
+  for (const auto& run : *parsed) {
+    const auto where = parsed->size() == 1 ? path.string() : fmt::format("{}: run {}", path.string(), runs.size() + 1);
+    runs.push_back(STRATA_TRY(analysis::read_result(run, where)));
+  }
   return runs;
 }
 
-Result<std::string> html(const std::vector<Json>& runs, const std::filesystem::path& plotly_js) {
+Result<std::string> html(const std::vector<RunResult>& runs, const std::filesystem::path& plotly_js) {
   if (runs.empty())
     return fail("a report needs at least one run, got none", "name a run: strata list runs", Exit::usage);
   return document::render_html(compare_document(runs), plotly_js);
 }
 
-Result<std::string> render(const std::vector<Json>& runs, const std::string& format,
+Result<std::string> render(const std::vector<RunResult>& runs, const std::string& format,
                            const std::filesystem::path& plotly_js, const TerminalStyle& style) {
   if (format == "html") return html(runs, plotly_js);
   if (format == "md") return document::render_markdown(compare_document(runs));
   if (format == "csv") return csv_of_all(runs);
-  if (format == "json")
-    return (runs.size() == 1 ? runs[0] : Json(runs)).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (format == "json") return json_of_all(runs).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   std::string out;
   for (const auto& run : runs) {
     std::string rendered;

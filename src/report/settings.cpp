@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/row_result.hpp"
 #include "report/format.hpp"
 
 namespace strata::report {
@@ -13,7 +14,7 @@ void append(std::string& words, const char* between, const std::string& more) {
 }
 
 // A value's own words; what is empty has none.
-std::string words_of(const Json& value, int depth) {
+std::string words_of(const nlohmann::json& value, int depth) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return ratio(value.get<double>());
@@ -28,26 +29,11 @@ std::string words_of(const Json& value, int depth) {
   return words;
 }
 
-std::string shown_setting(const Json& settings, const char* name) {
-  const auto it = settings.is_object() ? settings.find(name) : settings.end();
-  if (!settings.is_object() || it == settings.end() || it->is_null()) return "not reported";
-  if (it->is_boolean()) return it->get<bool>() ? "yes" : "no";
-  return it->is_string() ? it->get<std::string>() : it->dump();
-}
-
 }  // namespace
 
-Json settings_beside(const Json& settings, const Json& facts) {
-  if (!settings.is_object() || !facts.is_object()) return settings;
-  Json out = Json::object();
-  for (const auto& [name, value] : settings.items())
-    if (!facts.contains(name)) out[name] = settings_beside(value, facts);
-  return out;
-}
-
-std::string settings_words(const Json& row) {
+std::string settings_words(const analysis::RowResult& row) {
   std::string words;
-  const Json settings = settings_beside(at(row, "settings"), at(row, "facts"));
+  const auto settings = analysis::settings_beside(row.settings, row.facts);  // also of a result that others wrote
   if (!settings.is_object()) return words;
   for (const auto& [name, value] : settings.items()) {
     const auto own = words_of(value, 0);
@@ -55,16 +41,6 @@ std::string settings_words(const Json& row) {
     append(words, ", ", value.is_structured() ? spaced(name) + " (" + own + ")" : spaced(name) + " " + own);
   }
   return words;
-}
-
-std::vector<std::string> setting_differences(const Json& from, const Json& to) {
-  std::vector<std::string> result;
-  for (const char* name : {"layout", "precision", "freezing", "threads"}) {
-    const auto a = shown_setting(from, name), b = shown_setting(to, name);
-    const bool free_layout = std::string_view(name) == "layout" && (a == "any" || b == "any");
-    if (a != b && !free_layout) result.push_back(fmt::format("{}: {}, {}", name, a, b));
-  }
-  return result;
 }
 
 }  // namespace strata::report

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each level needs to meet a limit on a quantile of the time of one request (`--slo`).
+// What each level needs to meet a limit on a quantile of the time of one request (`--slo`), in words.
 #pragma once
 
-#include "report/access.hpp"
-#include "store/record.hpp"
+#include <string>
+#include <vector>
+
+#include "analysis/result.hpp"
 
 namespace strata::report {
 
-// Adds `slo` to every case of the result: for the first case of those that differ in their batch only, from the points
-// of all of them; null for the others, and where none was asked for.
-void add_slo(const store::Run& run, Json& cases);
+// "static: batch 8, 2 clients, 310 inputs/s at p99 18.1 ms (at most 19.0 ms)".
+std::string slo_sentence(const analysis::SloLevel& level, const std::string& quantile, double limit_ms);
 
 // "p99 within 20.0 ms", and a sentence for each level; empty where the case has none.
-std::string slo_title(const Json& one_case);
-std::vector<std::string> slo_lines(const Json& one_case);
+std::string slo_title(const analysis::CaseResult& one_case);
+std::vector<std::string> slo_lines(const analysis::CaseResult& one_case);
 
 }  // namespace strata::report

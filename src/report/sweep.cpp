@@ -45,7 +45,7 @@ document::Section everything(const Grid& grid) {
       row.emplace_back(to_string(level.state));
       row.push_back(cell_or_absent(sample_time_of(cell, level)));
       row.push_back(cell.reliable ? cell_or_absent(number_of(level.speedup, document::Format::ratio))
-                                  : document::Cell{document::Absent{analysis::not_reliable}});
+                                  : document::Cell{document::Absent{analysis::kNotReliable}});
       row.push_back(cell_or_absent(number_of(level.processor_speedup, document::Format::ratio)));
       row.push_back(
           document::number_cell(level.peak_bytes, document::Format::bytes,

@@ -39,7 +39,7 @@ std::string outcome_of(const Grid& grid, const GridCell& cell, const std::string
     words.push_back("inconclusive against " + grid.reference);
   const bool possible = std::find(cell.best.begin(), cell.best.end(), name) != cell.best.end();
   if (possible) words.push_back(cell.best.size() == 1 ? "the fastest" : "may be the fastest");
-  if (!cell.reliable) words = {analysis::not_reliable};
+  if (!cell.reliable) words = {analysis::kNotReliable};
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -163,7 +163,7 @@ bool has_number(const document::Surface& surface) {
 }
 
 std::string why_empty(const GridCell& cell) {
-  if (!cell.reliable) return analysis::not_reliable;
+  if (!cell.reliable) return analysis::kNotReliable;
   std::set<State> states;
   for (const auto& [name, level] : cell.levels) states.insert(level.state);
   return states.size() == 1 ? spaced(to_string(*states.begin())) : "no level";

@@ -15,6 +15,8 @@
 #include "report/table.hpp"
 
 namespace strata::report {
+using analysis::CaseResult;
+using analysis::RunResult;
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -62,7 +64,7 @@ std::vector<Column> columns(Fit fit, const FirstScreen& screen) {
   if (fit >= Fit::narrow) {
     all.push_back(
         {"speedup", true, [](const LevelLine& l) {
-           const bool known = number(*l.row, "ratio.value").has_value();
+           const bool known = l.row->ratio && l.row->ratio->value;
            return (!known ? "" : l.verdict == "inconclusive" ? "~" : l.verdict == "same" ? "=" : "") + l.ratio;
          }});
   } else {
@@ -196,7 +198,7 @@ std::string stack(const std::vector<Lines>& groups, std::size_t width) {
   return out;
 }
 
-std::string one_screen(const Json& run, const Json& one_case, const TerminalStyle& style) {
+std::string one_screen(const RunResult& run, const CaseResult& one_case, const TerminalStyle& style) {
   const Paint paint(style.colour);
   const auto width = static_cast<std::size_t>(std::max(style.width, 40));
   const auto screen = first_screen(run, one_case, glyphs(style.unicode));
@@ -222,13 +224,13 @@ std::string one_screen(const Json& run, const Json& one_case, const TerminalStyl
   return out;
 }
 
-std::string summary(const Json& run, const TerminalStyle& style) {
+std::string summary(const RunResult& run, const TerminalStyle& style) {
   const auto& marks = glyphs(style.unicode);
   std::vector<Cells> rows;
-  for (const auto& one_case : list(run, "cases")) {
+  for (const auto& one_case : run.cases) {
     const auto screen = first_screen(run, one_case, marks);
-    const Json* reference = reference_row(one_case);
-    const auto time = reference ? number(*reference, "end_to_end_ms.estimate") : std::nullopt;
+    const auto* reference = one_case.reference_row();
+    const auto time = reference ? reference->estimate_ms() : std::nullopt;
     Cells cells{screen.id,     screen.verdict, marks.missing,
                 marks.missing, marks.missing,  time ? duration(*time) : marks.missing};
     for (const auto& level : screen.levels)
@@ -240,8 +242,8 @@ std::string summary(const Json& run, const TerminalStyle& style) {
 
 }  // namespace
 
-std::string terminal(const Json& run, const TerminalStyle& style) {
-  const auto& cases = list(run, "cases");
+std::string terminal(const RunResult& run, const TerminalStyle& style) {
+  const auto& cases = run.cases;
   if (cases.empty()) return "This run has no case: nothing was measured.\n";
   std::string out;
   if (cases.size() == 1) {
@@ -260,20 +262,21 @@ std::string terminal(const Json& run, const TerminalStyle& style) {
   return out;
 }
 
-std::string terminal_ledger(const Json& run, const TerminalStyle& style) {
+std::string terminal_ledger(const RunResult& run, const TerminalStyle& style) {
   std::vector<document::Section> sections;
-  for (const auto& one_case : list(run, "cases")) {
+  for (const auto& one_case : run.cases) {
     sections.push_back(ledger_section(one_case));
     auto& section = sections.back();
-    section.title = "Ledger of " + text(one_case, "id");
+    section.title = "Ledger of " + one_case.id;
     if (section.items.empty()) section.items = {document::Text{"no level was measured that another one leads to"}};
   }
   return sections.empty() ? "This run has no case: there is no ledger.\n" : document::render_terminal(sections, style);
 }
 
-std::string terminal_certificate(const Json& run, const TerminalStyle& style, const std::optional<std::string>& level) {
+std::string terminal_certificate(const RunResult& run, const TerminalStyle& style,
+                                 const std::optional<std::string>& level) {
   std::vector<document::Section> sections;
-  for (const auto& one_case : list(run, "cases"))
+  for (const auto& one_case : run.cases)
     if (auto section = certificates_of(one_case, level); !section.items.empty()) sections.push_back(std::move(section));
   if (!sections.empty()) return document::render_terminal(sections, style);
   return level ? "This run has no level named " + printable(*level) + ".\n"

@@ -71,7 +71,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
          spread_cell(learning.last("test_accuracy"), Format::percent),
          spread_cell(learning.last("test_loss"), Format::digits),
          spread_cell(scaled(learning.mean_of_all("step_time"), 1e-3), Format::seconds),
-         told || &level == reference ? speedup_cell(level, reference) : Cell{Absent{analysis::not_reliable}},
+         told || &level == reference ? speedup_cell(level, reference) : Cell{Absent{analysis::kNotReliable}},
          spread_cell(learning.mean_of_all("samples_per_s"), Format::count),
          spread_cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
          spread_cell(learning.mean_of_all("cpu_utilisation"), Format::percent),

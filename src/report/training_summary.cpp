@@ -51,7 +51,7 @@ std::string speed_words(const std::vector<TrainedLevel>& levels, const store::Ca
   const bool reliable = is_reliable(levels, run_case, run);
   const auto best = fastest(levels, *reference, reliable ? "step_time" : analysis::by_processor_time);
   if (reliable) return best ? "; " + words_of(*best, run_case.reference_level) : std::string();
-  auto words = fmt::format(". Times are not reliable: {}", who_had_the_cores(load_json(run_case)));
+  auto words = fmt::format(". Times are not reliable: {}", who_had_the_cores(run_case.trust.load));
   if (best) words += fmt::format("; by processor time {}", words_of(*best, run_case.reference_level));
   return words;
 }

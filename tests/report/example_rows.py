@@ -356,7 +356,6 @@ def measured(
             "rests_on": "learned",
             "learned": {"process_effect_percent": 0.53, "restarts": 18, "runs": 3},
             "by_restart": [1.001, 0.999, 1.004, 1.004],
-            "by_processor_time": None,
             "if_assumed": {"ratio": estimate(1.002, 2.7), "verdict": "same"},
         }
         if not level.harness

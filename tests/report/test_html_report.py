@@ -35,6 +35,9 @@ UNCHANGED = {
     "slower",
     "same",
     "inconclusive",
+    *("move", "stay", "undecided", "no_data", "not_reliable"),
+    *("unavailable", "unsupported", "unequal", "unproven", "mistrusted"),
+    *("out_of_memory", "timeout", "crashed", "failed"),
 }
 
 pytestmark = [

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "analysis/case_result.hpp"
 #include "plan/option_values.hpp"
-#include "report/settings.hpp"
 
 namespace strata::plan {
 namespace {
@@ -44,15 +44,15 @@ TEST(InputSpecTest, refuses_what_is_no_shape_with_an_example) {
 TEST(LedgerTest, draws_a_step_only_where_layout_precision_freezing_and_threads_match) {
   const Json eager{{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", false}, {"threads", 2}};
   auto other = eager;
-  EXPECT_TRUE(report::setting_differences(eager, other).empty());
+  EXPECT_TRUE(analysis::setting_differences(eager, other).empty());
   other["layout"] = "any";
-  EXPECT_TRUE(report::setting_differences(eager, other).empty());
+  EXPECT_TRUE(analysis::setting_differences(eager, other).empty());
   other["layout"] = "channels_last";
   other["freezing"] = true;
-  EXPECT_EQ(report::setting_differences(eager, other),
+  EXPECT_EQ(analysis::setting_differences(eager, other),
             (std::vector<std::string>{"layout: contiguous, channels_last", "freezing: no, yes"}));
   other.erase("threads");
-  EXPECT_EQ(report::setting_differences(eager, other).back(), "threads: 2, not reported");
+  EXPECT_EQ(analysis::setting_differences(eager, other).back(), "threads: 2, not reported");
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "report/view.hpp"
+#include "analysis/result_json.hpp"
+#include "report/result.hpp"
 
 namespace strata::analysis {
 namespace {
@@ -71,7 +72,7 @@ TEST(RunWithoutEnd, leaves_rows_alone_that_the_run_judged) {
 }
 
 TEST(RunWithoutEnd, is_shown_with_what_is_missing_of_its_proof) {
-  const auto shown = report::view(run_of({unjudged("eager", 20'000'000)}));
+  const auto shown = to_json(report::result_of(run_of({unjudged("eager", 20'000'000)})));
   const auto& row = shown["cases"][0]["rows"][0];
   EXPECT_EQ(row["state"], "measured");
   EXPECT_EQ(row["reason"], "");

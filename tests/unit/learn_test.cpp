@@ -7,8 +7,9 @@
 
 #include <cmath>
 
+#include "analysis/result_json.hpp"
 #include "report/first_screen.hpp"
-#include "report/view.hpp"
+#include "report/result.hpp"
 
 namespace strata::analysis {
 namespace {
@@ -156,9 +157,9 @@ TEST_F(LearnTest, is_kept_with_the_run_whose_report_no_later_run_changes) {
   one.trust.learned = learned();
   fill(a_run("run-3"), one);
   const auto shown = [&] {
-    const auto result = report::view(store_->load_run("run-3").value());
-    return std::pair(result["cases"][0]["rows"][1]["ratio"],
-                     report::first_screen(result, result["cases"][0], report::glyphs(false)).trust);
+    const auto result = report::result_of(store_->load_run("run-3").value());
+    return std::pair(to_json(result.cases[0].rows[1])["ratio"],
+                     report::first_screen(result, result.cases[0], report::glyphs(false)).trust);
   };
   const auto [ratio, words] = shown();
   EXPECT_EQ(ratio["rests_on"], "learned");

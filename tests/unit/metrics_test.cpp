@@ -10,8 +10,9 @@
 #include <set>
 #include <sstream>
 
+#include "analysis/result_json.hpp"
 #include "report/access.hpp"
-#include "report/view.hpp"
+#include "report/result.hpp"
 
 namespace strata::analysis {
 namespace {
@@ -147,7 +148,7 @@ TEST(Metrics, are_the_very_numbers_that_the_report_prints_and_all_that_are_decla
   std::set<Metric> written;
   for (const auto mode : {core::Mode::infer, core::Mode::train}) {
     const auto run = a_run(mode);
-    const auto shown = report::view(run)["cases"][0]["rows"];
+    const auto shown = to_json(report::result_of(run))["cases"][0]["rows"];
     for (const auto& metric : metrics_of(run, run.cases[0])) {
       written.insert(metric.which);
       expect_as_shown(metric, shown.at(static_cast<std::size_t>(metric.row_id - 1)));

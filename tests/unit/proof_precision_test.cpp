@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/accuracy.hpp"
 #include "proof/certificate.hpp"
 #include "proof/precision.hpp"
 #include "proof_bundle.hpp"
-#include "report/accuracy.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::proof {
@@ -171,12 +171,12 @@ TEST_F(InMode, accuracy_counts_rows_with_another_winner) {
 }
 
 TEST(PairedDifference, is_the_mean_with_students_interval) {
-  const auto found = report::paired_difference({1, 2, 3, 4}, {0, 2, 2, 5});  // differences 1, 0, 1, -1
-  EXPECT_DOUBLE_EQ(found["value"], 0.25);
+  const auto difference = analysis::paired_difference({1, 2, 3, 4}, {0, 2, 2, 5});  // differences 1, 0, 1, -1
+  EXPECT_DOUBLE_EQ(difference.value.value(), 0.25);
   const double half = 5.8409 * std::sqrt(2.75 / 3 / 4);  // t(99.5%, 3)
-  EXPECT_NEAR(found["low"], 0.25 - half, 1e-3);
-  EXPECT_NEAR(found["high"], 0.25 + half, 1e-3);
-  EXPECT_TRUE(report::paired_difference({1}, {2})["low"].is_null());
+  EXPECT_NEAR(difference.low.value(), 0.25 - half, 1e-3);
+  EXPECT_NEAR(difference.high.value(), 0.25 + half, 1e-3);
+  EXPECT_FALSE(analysis::paired_difference({1}, {2}).low);
 }
 
 }  // namespace

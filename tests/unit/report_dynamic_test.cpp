@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "analysis/open_batch.hpp"
+#include "report/access.hpp"
 #include "report/render/cell_text.hpp"
 #include "report/sections/sections.hpp"
 #include "report/sections/total_cost.hpp"
@@ -9,7 +10,8 @@
 namespace strata::report {
 namespace {
 
-using analysis::dynamic_view;
+using analysis::open_batch;
+using analysis::RatioVerdict;
 constexpr double kSigma = 0.015, kMinimum = 0.01;
 
 Json visit(int size, int lap, double first_ms, double settled_ms, double worst = 1.0) {
@@ -39,46 +41,48 @@ Json blocks(double ms) {
   return out;
 }
 
-TEST(DynamicView, counts_a_slow_first_call_at_a_new_size_and_times_it) {
-  const auto found = dynamic_view(row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 500, 8),
-                                            visit(2, 1, 8, 8), visit(4, 0, 17, 15), visit(4, 1, 16, 15)}),
-                                  {}, kSigma, kMinimum);
-  EXPECT_EQ(found["recompiled"], 1) << "the size that it was warmed up with is no new one, and 2 ms are none";
-  EXPECT_EQ(found["unseen"], 2);
-  EXPECT_DOUBLE_EQ(found["recompile_ms"].get<double>(), 395);
-  EXPECT_TRUE(found["sizes"][1]["seen"].get<bool>());
-  EXPECT_TRUE(found["prepare_ms"].is_null());
+TEST(OpenBatch, counts_a_slow_first_call_at_a_new_size_and_times_it) {
+  const auto batch = open_batch(row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 500, 8),
+                                          visit(2, 1, 8, 8), visit(4, 0, 17, 15), visit(4, 1, 16, 15)}),
+                                {}, kSigma, kMinimum);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->recompiled, 1) << "the size that it was warmed up with is no new one, and 2 ms are none";
+  EXPECT_EQ(batch->unseen, 2);
+  EXPECT_DOUBLE_EQ(batch->recompile_ms.value(), 395);
+  EXPECT_TRUE(batch->sizes.at(1).seen);
+  EXPECT_FALSE(batch->prepare_ms);
 }
 
-TEST(DynamicView, does_not_take_a_slow_call_for_a_recompilation_where_the_second_visit_is_as_slow) {
-  const auto found = dynamic_view(row_with({visit(1, 0, 60, 5), visit(1, 1, 55, 5)}), {}, kSigma, kMinimum);
-  EXPECT_EQ(found["recompiled"], 0) << "what follows every change of size is no compilation";
+TEST(OpenBatch, does_not_take_a_slow_call_for_a_recompilation_where_the_second_visit_is_as_slow) {
+  const auto batch = open_batch(row_with({visit(1, 0, 60, 5), visit(1, 1, 55, 5)}), {}, kSigma, kMinimum);
+  EXPECT_EQ(batch.value().recompiled, 0) << "what follows every change of size is no compilation";
 }
 
-TEST(DynamicView, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
+TEST(OpenBatch, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
   auto row = row_with({visit(1, 0, 5, 5)});
   row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
-  const auto found = dynamic_view(row, stats::Room{}, kSigma, kMinimum)["against_fixed"];
-  EXPECT_EQ(found["batch"], 2);
-  EXPECT_NEAR(found["ratio"]["value"].get<double>(), 0.8, 1e-3);
-  EXPECT_LT(found["ratio"]["high"].get<double>(), 1.0);
-  EXPECT_EQ(found["ratio"]["verdict"], "slower");
+  const auto fixed = open_batch(row, stats::Room{}, kSigma, kMinimum).value().against_fixed.value();
+  EXPECT_EQ(fixed.batch, 2);
+  EXPECT_NEAR(fixed.ratio.value.value(), 0.8, 1e-3);
+  EXPECT_LT(fixed.ratio.high.value(), 1.0);
+  EXPECT_EQ(fixed.ratio.verdict, RatioVerdict::slower);
 }
 
-TEST(DynamicView, judges_nothing_where_other_programs_had_the_cores) {
+TEST(OpenBatch, judges_nothing_where_other_programs_had_the_cores) {
   auto row = row_with({visit(1, 0, 5, 5)});
   row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
-  const auto found = dynamic_view(row, stats::Room{}, kSigma, kMinimum, false)["against_fixed"];
-  EXPECT_EQ(found["ratio"]["verdict"], "inconclusive");
+  const auto fixed = open_batch(row, stats::Room{}, kSigma, kMinimum, false).value().against_fixed.value();
+  EXPECT_EQ(fixed.ratio.verdict, RatioVerdict::inconclusive);
 }
 
-TEST(DynamicView, gives_a_failure_its_reason_and_no_figure) {
+TEST(OpenBatch, gives_a_failure_its_reason_and_no_figure) {
   store::Row row;
   row.info.dynamic = {{"state", "unequal"}, {"reason", "batch 4: wrong"}, {"visits", {visit(1, 0, 400, 5)}}};
-  const auto found = dynamic_view(row, {}, kSigma, kMinimum);
-  EXPECT_EQ(found["reason"], "batch 4: wrong");
-  EXPECT_TRUE(found["sizes"].empty() && found["recompiled"].is_null() && found["against_fixed"].is_null());
-  EXPECT_TRUE(dynamic_view(store::Row{}, {}, kSigma, kMinimum).is_null());
+  const auto batch = open_batch(row, {}, kSigma, kMinimum);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->reason, "batch 4: wrong");
+  EXPECT_TRUE(batch->sizes.empty() && !batch->recompiled && !batch->against_fixed);
+  EXPECT_FALSE(open_batch(store::Row{}, {}, kSigma, kMinimum));
 }
 
 const document::Table& table_in(const document::Section& section, std::size_t place) {
@@ -86,7 +90,7 @@ const document::Table& table_in(const document::Section& section, std::size_t pl
 }
 
 // What the rows of the section's table at this place show.
-std::vector<std::vector<std::string>> cells_of(const Json& one_case, std::size_t place) {
+std::vector<std::vector<std::string>> cells_of(const analysis::CaseResult& one_case, std::size_t place) {
   const auto section = dynamic_section(one_case);
   std::vector<std::vector<std::string>> shown;
   for (const auto& row : table_in(section, place).rows) {
@@ -96,22 +100,17 @@ std::vector<std::vector<std::string>> cells_of(const Json& one_case, std::size_t
   return shown;
 }
 
-std::string reason_in(const Json& one_case, std::size_t row, std::size_t column) {
+std::string reason_in(const analysis::CaseResult& one_case, std::size_t row, std::size_t column) {
   const auto section = dynamic_section(one_case);
   return document::reason_of(table_in(section, 0).rows.at(row).at(column));
 }
 
 TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
-  Json one_case{{"rows", Json::array()}};
   const auto row = row_with({visit(1, 0, 400, 5), visit(1, 1, 6, 5), visit(2, 0, 8, 8), visit(2, 1, 8, 8)});
-  one_case["rows"].push_back({{"level", "compile"},
-                              {"variant", "default"},
-                              {"state", "measured"},
-                              {"dynamic", dynamic_view(row, {}, kSigma, kMinimum)}});
-  one_case["rows"].push_back({{"level", "aoti"},
-                              {"variant", "default"},
-                              {"state", "measured"},
-                              {"dynamic", {{"state", "unsupported"}, {"reason", "it does not export"}}}});
+  const analysis::OpenBatch refused{.state = "unsupported", .reason = "it does not export"};
+  const analysis::CaseResult one_case{
+      .rows = {{.level = "compile", .state = State::measured, .dynamic = open_batch(row, {}, kSigma, kMinimum)},
+               {.level = "aoti", .state = State::measured, .dynamic = refused}}};
   EXPECT_THAT(cells_of(one_case, 0),
               testing::ElementsAre(testing::Each(testing::AnyOf("aoti", "")),
                                    testing::ElementsAre("compile", "1 of 1", "395 ms", "", "", testing::_)));
@@ -119,36 +118,31 @@ TEST(DynamicTables, have_a_line_a_level_and_a_column_a_size) {
   EXPECT_THAT(cells_of(one_case, 1),
               testing::ElementsAre(testing::ElementsAre("compile", "5.00 ms (+395 ms)", "8.00 ms")));
   auto interrupted = one_case;
-  interrupted["rows"][0]["dynamic"]["against_fixed_note"] = "open artefact: it took too long";
+  interrupted.rows[0].dynamic->against_fixed_note = "open artefact: it took too long";
   EXPECT_EQ(reason_in(interrupted, 1, 3), "open artefact: it took too long");
 }
 
 TEST(TotalCost, says_at_once_never_or_how_many_iterations_with_their_interval) {
-  EXPECT_EQ(break_even_words({{"iterations", 0.0}, {"low", 0.0}, {"high", 0.0}, {"never", false}}, glyphs(false)),
-            "starts no slower");
-  EXPECT_EQ(break_even_words({{"iterations", 0.4}, {"low", 0.1}, {"high", 0.9}, {"never", false}}, glyphs(false)),
-            "at once");
-  EXPECT_EQ(
-      break_even_words({{"iterations", nullptr}, {"low", nullptr}, {"high", nullptr}, {"never", true}}, glyphs(false)),
-      "never");
-  EXPECT_EQ(break_even_words({{"iterations", nullptr}, {"never", false}, {"inconclusive", true}}, glyphs(false)),
-            "inconclusive");
-  EXPECT_EQ(
-      break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", 1400.0}, {"never", false}}, glyphs(false)),
-      "1,128 (900 to 1,400)");
-  EXPECT_EQ(
-      break_even_words({{"iterations", 1128.4}, {"low", 900.0}, {"high", nullptr}, {"never", false}}, glyphs(false)),
-      "1,128 (from 900)");
-  EXPECT_EQ(break_even_words(nullptr, glyphs(false)), glyphs(false).missing);
+  const auto words = [](const std::optional<analysis::BreakEven>& even) {
+    return break_even_words(even, glyphs(false));
+  };
+  using Even = analysis::BreakEven;
+  EXPECT_EQ(words(Even{.iterations = 0, .low = 0, .high = 0}), "starts no slower");
+  EXPECT_EQ(words(Even{.iterations = 0.4, .low = 0.1, .high = 0.9}), "at once");
+  EXPECT_EQ(words(Even{.never = true}), "never");
+  EXPECT_EQ(words(Even{.inconclusive = true}), "inconclusive");
+  EXPECT_EQ(words(Even{.iterations = 1128.4, .low = 900, .high = 1400}), "1,128 (900 to 1,400)");
+  EXPECT_EQ(words(Even{.iterations = 1128.4, .low = 900}), "1,128 (from 900)");
+  EXPECT_EQ(words(std::nullopt), glyphs(false).missing);
 }
 
 TEST(TotalCost, puts_what_a_level_reported_after_its_run_into_words) {
   EXPECT_EQ(
       fact_words(
-          {{"facts", {{"guards", 31}, {"guard_us", 12}, {"recompiles", 1}, {"recompile_reasons", {"size mismatch"}}}}}),
+          {.facts = {{"guards", 31}, {"guard_us", 12}, {"recompiles", 1}, {"recompile_reasons", {"size mismatch"}}}}),
       "31 guards, 12.0 us a call; 1 compiled again, size mismatch");
-  EXPECT_EQ(fact_words({{"facts", {{"bailouts", 0}}}}), "0 bailouts");
-  EXPECT_EQ(fact_words({{"facts", nullptr}}), "");
+  EXPECT_EQ(fact_words({.facts = {{"bailouts", 0}}}), "0 bailouts");
+  EXPECT_EQ(fact_words({}), "");
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 // What a run with --env says of its environments: versions, packages, and each level in one against the other.
 #include <gtest/gtest.h>
 
+#include "plan/environment.hpp"
+#include "report/access.hpp"
 #include "report/environments.hpp"
 #include "report/sentence.hpp"
+#include "unit/read_result.hpp"
 
 namespace strata::report {
 namespace {
@@ -26,14 +29,14 @@ Json pair(const char* level, const char* verdict, double value) {
 }
 
 std::string sentence_of(const Json& pairs) {
-  return across_sentence({{"across_environments", pairs}});
+  return across_sentence(analysis::case_from({{"across_environments", pairs}}));
 }
 
 TEST(report_environments, name_their_versions_of_pytorch_where_there_are_several) {
-  EXPECT_EQ(torch_versions(kTwo), "2.14.1 in old, 2.15.0 in new");
-  EXPECT_EQ(torch_versions(Json::array({kTwo[0]})), "2.14.1");
-  EXPECT_EQ(torch_versions(Json::parse(R"([{"torch":"2.15.0"}])")), "2.15.0");
-  EXPECT_EQ(torch_versions(Json::array()), "");
+  EXPECT_EQ(plan::torch_versions(kTwo), "2.14.1 in old, 2.15.0 in new");
+  EXPECT_EQ(plan::torch_versions(Json::array({kTwo[0]})), "2.14.1");
+  EXPECT_EQ(plan::torch_versions(Json::parse(R"([{"torch":"2.15.0"}])")), "2.15.0");
+  EXPECT_EQ(plan::torch_versions(Json::array()), "");
 }
 
 TEST(report_environments, list_the_packages_that_are_not_the_same_in_all) {
@@ -65,11 +68,11 @@ TEST(report_environments, come_first_in_the_headline_unless_nothing_can_be_compa
               {"reference", true},
               {"state", "measured"},
               {"end_to_end_ms", {{"estimate", 40}}}}}}};
-  EXPECT_TRUE(headline(one).at("sentence").get<std::string>().starts_with("eager is 1.03 (1.01 to 1.05) times"));
-  EXPECT_NE(headline(one).at("sentence").get<std::string>().find(". No comparison: eager[old] takes 40.0 ms"),
+  EXPECT_TRUE(headline(analysis::case_from(one)).sentence.starts_with("eager is 1.03 (1.01 to 1.05) times"));
+  EXPECT_NE(headline(analysis::case_from(one)).sentence.find(". No comparison: eager[old] takes 40.0 ms"),
             std::string::npos);
   one["trust"] = {{"reliable", false}};
-  EXPECT_TRUE(headline(one).at("sentence").get<std::string>().starts_with("Not reliable: "));
+  EXPECT_TRUE(headline(analysis::case_from(one)).sentence.starts_with("Not reliable: "));
 }
 
 TEST(report_environments, name_the_interpreter_that_a_row_ran_in) {

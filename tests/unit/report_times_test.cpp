@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/result_json.hpp"
+#include "report/access.hpp"
 #include "report/first_screen.hpp"
-#include "report/view.hpp"
+#include "report/result.hpp"
 
 namespace strata::report {
 namespace {
@@ -44,11 +46,11 @@ store::Case case_of(std::vector<store::Row> rows, core::Precision precision = co
   return one;
 }
 
-Json shown(std::vector<store::Case> cases) {
+analysis::RunResult result_of_cases(std::vector<store::Case> cases) {
   store::Run run;
   run.run_id = "r";
   run.cases = std::move(cases);
-  return view(run);
+  return result_of(run);
 }
 
 std::vector<std::vector<double>> steady(double ms, int restarts = 4, double by_restart = 0.001) {
@@ -58,49 +60,54 @@ std::vector<std::vector<double>> steady(double ms, int restarts = 4, double by_r
 }
 
 // The rounds that a level shared with the others were slow ones: the model puts it below all that it ever took.
-TEST(view, a_time_never_lies_outside_of_its_own_samples) {
+TEST(result_of, a_time_never_lies_outside_of_its_own_samples) {
   auto slow_machine = steady(10, 1), level = slow_machine;
   for (std::size_t i = 0; i < 12; ++i) {
     slow_machine[0][i] = i < 4 ? 20 : 10;
     level[0][i] = i < 4 ? 4 : -8;  // undisturbed in the slow rounds alone
   }
-  const auto run = shown({case_of({row_of_times("eager", slow_machine), row_of_times("static", level)})});
+  const auto result = result_of_cases({case_of({row_of_times("eager", slow_machine), row_of_times("static", level)})});
+  const auto run = to_json(result);
   const auto& ms = run["cases"][0]["rows"][1]["end_to_end_ms"];
   EXPECT_GE(ms["estimate"].get<double>(), ms["min"].get<double>());
   EXPECT_TRUE(ms["is_median"].get<bool>());
   EXPECT_EQ(ms["estimate"], ms["median"]);
   const auto& latency = run["cases"][0]["rows"][1]["latency_ms"];
   EXPECT_GE(latency["estimate"].get<double>(), latency["min"].get<double>());
-  const auto screen = first_screen(run, run["cases"][0], glyphs(false));
+  const auto screen = first_screen(result, result.cases[0], glyphs(false));
   EXPECT_EQ(screen.levels[1].time.substr(screen.levels[1].time.size() - 2), " *");
   EXPECT_THAT(screen.trust, HasSubstr("* median of all samples, since most blocks were disturbed"));
   EXPECT_FALSE(run["cases"][0]["rows"][0]["end_to_end_ms"]["is_median"].get<bool>());
 }
 
-TEST(view, a_level_whose_every_block_was_disturbed_still_has_the_median_of_its_samples) {
-  const auto run = shown({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(-5))})});
+TEST(result_of, a_level_whose_every_block_was_disturbed_still_has_the_median_of_its_samples) {
+  const auto run =
+      to_json(result_of_cases({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(-5))})}));
   const auto& ms = run["cases"][0]["rows"][1]["end_to_end_ms"];
   EXPECT_NEAR(ms["estimate"].get<double>(), 5, 0.1);
   EXPECT_TRUE(ms["is_median"].get<bool>());
   EXPECT_TRUE(run["cases"][0]["rows"][1]["ratio"]["value"].is_null());
 }
 
-TEST(view, a_restart_without_undisturbed_rounds_is_counted_as_begun_and_not_as_compared) {
+TEST(result_of, a_restart_without_undisturbed_rounds_is_counted_as_begun_and_not_as_compared) {
   auto level = steady(5, 2);
   std::fill(level[1].begin(), level[1].end(), -5.0);
-  const auto run = shown({case_of({row_of_times("eager", steady(10, 2)), row_of_times("static", level)})});
+  const auto result = result_of_cases({case_of({row_of_times("eager", steady(10, 2)), row_of_times("static", level)})});
+  const auto run = to_json(result);
   const auto& trust = run["cases"][0]["trust"];
   EXPECT_EQ(trust["restarts"], 2);
   EXPECT_EQ(trust["restarts_compared"], 1);
-  const auto words = first_screen(run, run["cases"][0], glyphs(false)).trust;
+  const auto words = first_screen(result, result.cases[0], glyphs(false)).trust;
   EXPECT_THAT(words, HasSubstr("2 restarts, 1 with undisturbed rounds"));
   EXPECT_THAT(words, HasSubstr("10% between processes is assumed"));
   EXPECT_EQ(run["cases"][0]["rows"][1]["ratio"]["rests_on"], "most");
 }
 
-TEST(view, enough_restarts_say_only_their_number) {
-  const auto run = shown({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(5))})});
-  const auto words = first_screen(run, run["cases"][0], glyphs(false)).trust;
+TEST(result_of, enough_restarts_say_only_their_number) {
+  const auto result =
+      result_of_cases({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(5))})});
+  const auto run = to_json(result);
+  const auto words = first_screen(result, result.cases[0], glyphs(false)).trust;
   EXPECT_THAT(words, HasSubstr("4 restarts"));
   EXPECT_THAT(words, Not(HasSubstr("undisturbed")));
   EXPECT_THAT(words, HasSubstr("process effect at least 1.5%"));
@@ -110,7 +117,7 @@ TEST(view, enough_restarts_say_only_their_number) {
   EXPECT_EQ(ratio["verdict"], "faster");
 }
 
-TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what_is_assumed_of_the_others) {
+TEST(result_of, process_effects_that_were_learned_are_said_with_their_source_and_what_is_assumed_of_the_others) {
   auto one = case_of(
       {row_of_times("eager", steady(10)), row_of_times("static", steady(5)), row_of_times("compile", steady(6))});
   const auto learned = [](const std::string& first, double variance, int runs) {
@@ -119,8 +126,8 @@ TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what
   };
   one.trust.learned = {learned("aoti", 1, 3), learned("compile", 8e-6, 3)};
   const auto words = [&] {
-    const auto run = shown({one});
-    return first_screen(run, run["cases"][0], glyphs(false)).trust;
+    const auto result = result_of_cases({one});
+    return first_screen(result, result.cases[0], glyphs(false)).trust;
   };
   EXPECT_THAT(words(),
               HasSubstr("process effect 0.17% (learned from 12 restarts in 3 earlier runs), else at least 1.5% "
@@ -130,20 +137,22 @@ TEST(view, process_effects_that_were_learned_are_said_with_their_source_and_what
   EXPECT_THAT(words(), Not(HasSubstr("assumed")));
 }
 
-TEST(view, a_run_that_sees_only_multiples_is_called_too_noisy) {
-  const auto run = shown({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(9, 4, 0.5))})});
+TEST(result_of, a_run_that_sees_only_multiples_is_called_too_noisy) {
+  const auto result =
+      result_of_cases({case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(9, 4, 0.5))})});
+  const auto run = to_json(result);
   EXPECT_EQ(run["cases"][0]["rows"][1]["ratio"]["verdict"], "inconclusive");
-  const auto words = first_screen(run, run["cases"][0], glyphs(false)).trust;
+  const auto words = first_screen(result, result.cases[0], glyphs(false)).trust;
   EXPECT_THAT(words, HasSubstr("too noisy to compare"));
   EXPECT_THAT(words, Not(HasSubstr("smallest visible effect")));
 }
 
-TEST(view, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side) {
+TEST(result_of, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side) {
   // Side by side the level's restarts part; after each other its two medians happen to be near to eager's.
   std::vector<store::Case> cases{
       case_of({row_of_times("eager", steady(10)), row_of_times("static", steady(2, 4, 0.2))}),
       case_of({row_of_times("eager", steady(9)), row_of_times("static", steady(1))}, core::Precision::bf16)};
-  const auto run = shown(cases);
+  const auto run = to_json(result_of_cases(cases));
   const auto width = [](const Json& ratio) {
     return std::log(ratio["high"].get<double>() / ratio["low"].get<double>());
   };
@@ -158,12 +167,12 @@ TEST(view, a_ratio_across_modes_is_no_narrower_than_the_same_levels_side_by_side
   EXPECT_TRUE(seen);
 }
 
-TEST(view, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_have_none) {
+TEST(result_of, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_have_none) {
   auto once = steady(10, 1), disturbed = steady(-2, 1);
   disturbed[0][3] = 2;  // one undisturbed round: a value without a spread
-  const auto run =
-      shown({case_of({row_of_times("eager", once), row_of_times("static", disturbed)}),
-             case_of({row_of_times("eager", once), row_of_times("static", steady(1, 1))}, core::Precision::bf16)});
+  const auto run = to_json(result_of_cases(
+      {case_of({row_of_times("eager", once), row_of_times("static", disturbed)}),
+       case_of({row_of_times("eager", once), row_of_times("static", steady(1, 1))}, core::Precision::bf16)}));
   ASSERT_TRUE(run["cases"][0]["rows"][1]["ratio"]["high"].is_null());
   for (const auto& point : run["accuracy"][0]["points"])
     if (point["level"] == "static" && point["precision"] == "bf16") {
@@ -172,14 +181,14 @@ TEST(view, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_side_ha
     }
 }
 
-TEST(view, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_start_nothing) {
+TEST(result_of, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_start_nothing) {
   const auto starts = [](store::Row one, double total_ms) {
     one.start_up = Json::array({{{"total_ms", total_ms}, {"cold", false}}});
     return one;
   };
-  const auto run = shown(
+  const auto run = to_json(result_of_cases(
       {case_of({starts(row_of_times("eager", steady(10)), 2430), starts(row_of_times("later", steady(9, 4, 0.3)), 5000),
-                starts(row_of_times("sooner", steady(9, 4, 0.3)), 14.6)})});
+                starts(row_of_times("sooner", steady(9, 4, 0.3)), 14.6)})}));
   const auto& rows = run["cases"][0]["rows"];
   EXPECT_EQ(rows[1]["ratio"]["verdict"], "inconclusive");
   EXPECT_TRUE(rows[1]["break_even"]["inconclusive"].get<bool>());
@@ -188,7 +197,7 @@ TEST(view, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_sta
   EXPECT_FALSE(rows[2]["break_even"]["inconclusive"].get<bool>());
 }
 
-TEST(view, an_a_against_a_comparison_has_each_restart_and_what_the_assumption_alone_would_say) {
+TEST(result_of, an_a_against_a_comparison_has_each_restart_and_what_the_assumption_alone_would_say) {
   auto level = row_of_times("eager", steady(10));
   for (auto block : row_of_times("eager", {std::vector<double>(12, 9.3), std::vector<double>(12, 9.9),
                                            std::vector<double>(12, 8.5), std::vector<double>(12, 9.4)})
@@ -199,7 +208,7 @@ TEST(view, an_a_against_a_comparison_has_each_restart_and_what_the_assumption_al
   store::Run run;
   run.settings.aa = true;
   run.cases = {case_of({level})};
-  const auto aa = view(run)["cases"][0]["rows"][0]["aa"];
+  const auto aa = to_json(result_of(run))["cases"][0]["rows"][0]["aa"];
   EXPECT_EQ(aa["verdict"], "inconclusive");
   EXPECT_EQ(aa["if_assumed"]["verdict"], "faster");
   EXPECT_EQ(aa["by_restart"].size(), 4U);

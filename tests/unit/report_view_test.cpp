@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/result_json.hpp"
 #include "report/access.hpp"
 #include "report/first_screen.hpp"
 #include "report/render_file.hpp"
+#include "report/result.hpp"
 #include "report/terminal.hpp"
-#include "report/view.hpp"
 #include "unit/made_run.hpp"
 
 namespace strata::report {
@@ -16,8 +17,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+Json json_of(const store::Run& run) {
+  return analysis::to_json(result_of(run));
+}
+
 Json case_of(const store::Run& run) {
-  return view(run)["cases"][0];
+  return json_of(run)["cases"][0];
 }
 
 TEST(report_view, recommends_on_a_quiet_machine_and_gives_a_command_that_takes_the_level_away) {
@@ -38,16 +43,16 @@ TEST(report_view, says_first_that_a_run_was_cut_off_or_resumed_in_every_form) {
   run.interrupted = true;
   EXPECT_THAT(text(case_of(run), "headline.sentence"),
               testing::StartsWith("Interrupted; ./strata resume r goes on. Move to static"));
-  EXPECT_EQ(text(view(run), "run.state"), "interrupted");
+  EXPECT_EQ(text(json_of(run), "run.state"), "interrupted");
   run.interrupted = false;
   run.settings.resumed = 2;
   EXPECT_THAT(text(case_of(run), "headline.sentence"),
               testing::StartsWith("Resumed 2 times after it was cut off. Move to static"));
-  EXPECT_EQ(number(view(run), "run.resumed"), 2);
-  EXPECT_THAT(csv(view(run)), testing::AllOf(testing::StartsWith("run,run_state,run_resumed,case,"),
-                                             HasSubstr("\nr,finished,2,m/infer,eager")));
+  EXPECT_EQ(number(json_of(run), "run.resumed"), 2);
+  EXPECT_THAT(csv(result_of(run)), testing::AllOf(testing::StartsWith("run,run_state,run_resumed,case,"),
+                                                  HasSubstr("\nr,finished,2,m/infer,eager")));
   run.settings.resumed = 1;
-  EXPECT_THAT(terminal(view(run), {}), testing::StartsWith("Resumed once after it was cut off."));
+  EXPECT_THAT(terminal(result_of(run), {}), testing::StartsWith("Resumed once after it was cut off."));
   run.finished.clear();
   EXPECT_THAT(text(case_of(run), "headline.sentence"),
               testing::StartsWith("Resumed once after it was cut off. Not finished; ./strata resume r goes on."));
@@ -202,7 +207,7 @@ TEST(report_view, a_limit_of_time_is_judged_for_each_size_of_images_by_itself) {
   small.question.inputs[0].shape = {1, 3, 96, 96};
   run.cases.push_back(batch);
   run.cases.push_back(small);
-  const auto cases = view(run)["cases"];
+  const auto cases = json_of(run)["cases"];
   EXPECT_TRUE(cases[0]["slo"].is_object());
   EXPECT_TRUE(cases[1]["slo"].is_null()) << "another batch of the first";
   EXPECT_TRUE(cases[2]["slo"].is_object()) << "another question";
@@ -214,9 +219,9 @@ TEST(report_view, a_warning_is_shown_on_the_case_that_it_is_about) {
   run.cases[0].key = "2", run.cases[0].id = "m/infer/cpu/t2";
   run.cases[1].key = "24", run.cases[1].id = "m/infer/cpu/t24";
   run.warnings = {{"W007", "m/infer/cpu/t2: parts", "more", "2"}, {"W002", "busy", "wait", ""}};
-  const auto shown = view(run);
-  EXPECT_THAT(first_screen(shown, shown["cases"][0], {}).trust, HasSubstr("W007, W002"));
-  const auto other = first_screen(shown, shown["cases"][1], {}).trust;
+  const auto shown = result_of(run);
+  EXPECT_THAT(first_screen(shown, shown.cases[0], {}).trust, HasSubstr("W007, W002"));
+  const auto other = first_screen(shown, shown.cases[1], {}).trust;
   EXPECT_THAT(other, HasSubstr("W002"));
   EXPECT_THAT(other, Not(HasSubstr("W007")));
 }
@@ -226,13 +231,13 @@ TEST(report_view, accuracy_has_no_ratio_to_or_from_a_case_that_is_not_reliable) 
   auto reduced = run_with(0.5, 1.0).cases[0];
   reduced.question.precision = core::Precision::bf16;
   run.cases.push_back(reduced);
-  const auto points = view(run)["accuracy"][0]["points"];
+  const auto points = json_of(run)["accuracy"][0]["points"];
   ASSERT_EQ(points.size(), 4U);
   EXPECT_TRUE(flag(points[1], "reliable") && number(points[1], "ratio.value").has_value());
   EXPECT_TRUE(points[2]["reliable"] == false && points[2]["ratio"].is_null());
   std::swap(run.cases[0].rows, run.cases[1].rows);
   std::swap(run.cases[0].trust, run.cases[1].trust);
-  const auto swapped = view(run);
+  const auto swapped = json_of(run);
   for (const auto& point : swapped["accuracy"][0]["points"]) EXPECT_TRUE(point["ratio"].is_null()) << point;
 }
 
@@ -241,7 +246,7 @@ TEST(report_view, has_each_warning_once) {
   run.warnings = {{"W002", "m/infer: busy", "wait", "m"},
                   {"W007", "m/infer: parts", "more", "m"},
                   {"W002", "m/infer: busy", "wait", "m"}};
-  EXPECT_EQ(view(run)["warnings"].size(), 2U);
+  EXPECT_EQ(json_of(run)["warnings"].size(), 2U);
 }
 
 }  // namespace

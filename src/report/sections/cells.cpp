@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/sections/cells.hpp"
 
-#include <limits>
-
 #include "report/format.hpp"
 
 namespace strata::report {
 
-document::Cell value_cell(const Json& node, std::string_view path, document::Format format, double factor) {
-  const auto value = number(node, path);
+document::Cell value_cell(analysis::OptionalNumber value, document::Format format, double factor) {
   return document::number_cell(value ? std::optional(factor * *value) : std::nullopt, format);
 }
 
-document::Cell time_cell(const Json& node, std::string_view path) {
-  return value_cell(node, path, document::Format::seconds, kSecondsPerMs);
+document::Cell time_cell(analysis::OptionalNumber milliseconds) {
+  return value_cell(milliseconds, document::Format::seconds, kSecondsPerMs);
 }
 
-document::Cell estimate_cell(const Json& estimate, document::Format format, double factor) {
-  const auto value = number(estimate, "value"), low = number(estimate, "low"), high = number(estimate, "high");
-  if (!value) return document::Absent{};
-  document::Number cell{.value = factor * *value, .format = format};
-  if (low && high) cell.low = factor * *low, cell.high = factor * *high;
+document::Cell estimate_cell(const analysis::Estimate& estimate, document::Format format, double factor) {
+  auto cell = value_cell(estimate.value, format, factor);
+  if (auto* number = std::get_if<document::Number>(&cell); number && estimate.low && estimate.high)
+    number->low = factor * *estimate.low, number->high = factor * *estimate.high;
   return cell;
 }
 
-document::Cell verdict_cell(const Json& ratio) {
-  const auto verdict = text(ratio, "verdict");
-  if (verdict == "faster") return document::Word{verdict, document::Tone::good};
-  if (verdict == "slower") return document::Word{verdict, document::Tone::bad};
-  if (verdict == "inconclusive") return document::Word{"inconclusive", document::Tone::faint};
-  if (verdict != "same") return document::Absent{};
-  const auto within = number(ratio, "same_within_percent");
-  return document::Word{within ? "same within " + percent(*within) : verdict, document::Tone::faint};
+document::Cell verdict_cell(std::optional<analysis::RatioVerdict> verdict,
+                            analysis::OptionalNumber same_within_percent) {
+  using analysis::RatioVerdict;
+  if (!verdict || *verdict == RatioVerdict::reference) return document::Absent{};
+  if (*verdict == RatioVerdict::same && same_within_percent)
+    return document::Word{"same within " + percent(*same_within_percent), document::Tone::faint};
+  const auto tone = *verdict == RatioVerdict::faster   ? document::Tone::good
+                    : *verdict == RatioVerdict::slower ? document::Tone::bad
+                                                       : document::Tone::faint;
+  return document::Word{to_string(*verdict), tone};
 }
 
 document::Absent absent_for(const std::string& state, const std::string& reason) {
@@ -42,23 +40,15 @@ document::Column left_column(std::string id, std::string title) {
   return {.id = std::move(id), .title = std::move(title), .align = document::Align::left};
 }
 
-std::vector<const Json*> drawn_rows(const Json& one_case) {
-  std::vector<const Json*> rows;
-  for (const Json* row : sorted_rows(one_case))
-    if (is_measured(*row) && !flag(*row, "harness")) rows.push_back(row);
+std::vector<const analysis::RowResult*> drawn_rows(const analysis::CaseResult& one_case) {
+  auto rows = one_case.sorted_rows();
+  std::erase_if(rows, [](const auto* row) { return !row->is_measured() || row->harness; });
   return rows;
 }
 
-std::vector<double> values_of(const std::vector<const Json*>& rows, std::string_view path, double factor) {
-  std::vector<double> values;
-  for (const Json* row : rows)
-    values.push_back(factor * number(*row, path).value_or(std::numeric_limits<double>::quiet_NaN()));
-  return values;
-}
-
-std::vector<std::string> names_of(const std::vector<const Json*>& rows) {
+std::vector<std::string> names_of(const std::vector<const analysis::RowResult*>& rows) {
   std::vector<std::string> names;
-  for (const Json* row : rows) names.push_back(level_name(*row));
+  for (const auto* row : rows) names.push_back(row->name());
   return names;
 }
 

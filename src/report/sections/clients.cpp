@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/clients.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "analysis/reliability.hpp"
@@ -10,19 +12,29 @@
 namespace strata::report {
 namespace {
 
-bool is_reliable(const Json& row) {
-  return at(row, "clients.reliable") != false;
-}
-
-document::Cell p99_cell(const Json& point) {
-  auto cell = time_cell(point, "latency_ms.p99.value");
+document::Cell p99_cell(const analysis::Estimate& p99) {
+  auto cell = time_cell(p99.value);
   // Without an upper end the highest of the few values says little about the quantile.
-  if (auto* number_of_p99 = std::get_if<document::Number>(&cell))
-    if (!number(point, "latency_ms.p99.high")) number_of_p99->mark = "?";
+  if (auto* number = std::get_if<document::Number>(&cell); number && !p99.high) number->mark = "?";
   return cell;
 }
 
-document::Table clients_table(const Json& one_case) {
+std::vector<document::Cell> point_cells(const analysis::ClientPoint& point, bool reliable) {
+  if (!point.is_measured()) return std::vector<document::Cell>(7, absent_for(point.state, point.reason));
+  std::vector<document::Cell> cells(4, document::Absent{analysis::kNotReliable});
+  if (reliable) {
+    const auto latency = point.latency_ms.value_or(analysis::LatencyQuantiles());
+    cells = {estimate_cell(point.inputs_per_s, document::Format::digits), time_cell(latency.p50.value),
+             time_cell(latency.p90.value), p99_cell(latency.p99)};
+  }
+  cells.push_back(time_cell(point.cpu_ms));
+  for (const auto bytes : {&analysis::ServingMemory::private_bytes, &analysis::ServingMemory::pss_bytes})
+    cells.push_back(value_cell(member_of(point.memory, bytes), document::Format::bytes));
+  return cells;
+}
+
+// `served`: rows with `clients`.
+document::Table clients_table(const std::vector<const analysis::RowResult*>& served) {
   document::Table table{.id = "clients", .title = "Requests in flight"};
   table.columns = {left_column("level", "level"),
                    left_column("in_flight", "in flight"),
@@ -33,24 +45,12 @@ document::Table clients_table(const Json& one_case) {
                    {.id = "cpu", .title = "processor time"},
                    {.id = "memory", .title = "memory"},
                    {.id = "pss", .title = "PSS"}};
-  for (const Json* row : sorted_rows(one_case))
-    for (const auto& point : list(*row, "clients.points")) {
-      std::vector<document::Cell> cells{level_name(*row),
-                                        clients_name(number(point, "clients").value_or(1), text(point, "as"))};
-      if (!is_measured(point)) {
-        cells.insert(cells.end(), 7, absent_for(text(point, "state"), text(point, "reason")));
-      } else {
-        if (is_reliable(*row))
-          cells.insert(cells.end(), {estimate_cell(at(point, "inputs_per_s"), document::Format::digits),
-                                     time_cell(point, "latency_ms.p50.value"), time_cell(point, "latency_ms.p90.value"),
-                                     p99_cell(point)});
-        else
-          cells.insert(cells.end(), 4, document::Absent{analysis::not_reliable});
-        cells.insert(cells.end(),
-                     {time_cell(point, "cpu_ms"), value_cell(point, "memory.private_bytes", document::Format::bytes),
-                      value_cell(point, "memory.pss_bytes", document::Format::bytes)});
-      }
-      table.rows.push_back(std::move(cells));
+  for (const auto* row : served)
+    for (const auto& point : row->clients->points) {
+      auto& cells =
+          table.rows.emplace_back(std::vector<document::Cell>{row->name(), clients_name(point.clients, point.as)});
+      auto numbers = point_cells(point, row->clients->reliable);
+      std::move(numbers.begin(), numbers.end(), std::back_inserter(cells));
     }
   table.note =
       "Each client sends its next request when its last one is answered. Processor time is that of one request. Memory "
@@ -59,32 +59,36 @@ document::Table clients_table(const Json& one_case) {
   return table;
 }
 
-document::Line line_of_clients(const Json& row, std::string_view as) {
-  const auto level = level_name(row);
+document::Line line_of_clients(const std::string& level, const analysis::Clients& clients, std::string_view as) {
   const bool processes = as == "processes";
   document::Line line{
       .name = level + (processes ? ", processes" : ""), .group = level, .dashed = processes, .shows_labels = true};
-  for (const auto& point : list(row, "clients.points")) {
-    const auto rate = number(point, "inputs_per_s.value"), p99 = number(point, "latency_ms.p99.value");
-    if (!is_measured(point) || !is_reliable(row) || text(point, "as") != as || !rate || !p99) continue;
+  for (const auto& point : clients.points) {
+    if (!point.is_measured() || !clients.reliable || point.as != as || !point.inputs_per_s || !point.latency_ms)
+      continue;
+    const auto rate = point.inputs_per_s->value, p99 = point.latency_ms->p99.value;
+    if (!rate || !p99) continue;
     line.x.push_back(*rate);
     line.y.push_back(kSecondsPerMs * *p99);
-    line.labels.push_back(text(point, "clients"));
+    line.labels.push_back(std::to_string(point.clients));
   }
   return line;
 }
 
 }  // namespace
 
-document::Section clients_section(const Json& one_case) {
+document::Section clients_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "clients", .title = "Several clients at once"};
-  auto table = clients_table(one_case);
+  auto served = one_case.sorted_rows();
+  std::erase_if(served, [](const auto* row) { return !row->clients; });
+  auto table = clients_table(served);
   if (table.rows.empty()) return section;
   document::Panel panel{.x = {.title = "inputs a second", .from_zero = true},
                         .y = {.title = "p99 of a request", .format = document::Format::seconds, .from_zero = true}};
-  for (const Json* row : sorted_rows(one_case))
+  for (const auto* row : served)
     for (const char* as : {"threads", "processes"})
-      if (auto line = line_of_clients(*row, as); !line.x.empty()) panel.lines.push_back(std::move(line));
+      if (auto line = line_of_clients(row->name(), *row->clients, as); !line.x.empty())
+        panel.lines.push_back(std::move(line));
   section.items.push_back(document::Figure{
       .id = "throughput",
       .title = "Throughput against p99",

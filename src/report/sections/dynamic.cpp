@@ -11,33 +11,32 @@
 namespace strata::report {
 namespace {
 
-std::vector<const Json*> open_batch_rows(const Json& one_case) {
-  std::vector<const Json*> rows;
-  for (const Json* row : sorted_rows(one_case))
-    if (at(*row, "dynamic").is_object()) rows.push_back(row);
+// Their `dynamic` is there.
+std::vector<const analysis::RowResult*> open_batch_rows(const analysis::CaseResult& one_case) {
+  auto rows = one_case.sorted_rows();
+  std::erase_if(rows, [](const auto* row) { return !row->dynamic; });
   return rows;
 }
 
-std::vector<document::Cell> open_batch_cells(const Json& row) {
-  const Json& dynamic = at(row, "dynamic");
-  std::vector<document::Cell> cells{level_name(row)};
-  if (!is_measured(dynamic)) {
-    cells.insert(cells.end(), 5, absent_for(text(dynamic, "state"), text(dynamic, "reason")));
+std::vector<document::Cell> open_batch_cells(const analysis::RowResult& row) {
+  const auto& open = *row.dynamic;
+  std::vector<document::Cell> cells{row.name()};
+  if (!open.is_measured()) {
+    cells.insert(cells.end(), 5, absent_for(open.state, open.reason));
     return cells;
   }
-  const auto& ratio = at(dynamic, "against_fixed.ratio");
-  const document::Absent why{first_sentence(text(dynamic, "against_fixed_note"))};
-  const bool compared = number(ratio, "value").has_value();
-  cells.emplace_back(fmt::format("{} of {}", text(dynamic, "recompiled"), text(dynamic, "unseen")));
-  cells.push_back(number(dynamic, "recompiled").value_or(0) > 0 ? time_cell(dynamic, "recompile_ms")
-                                                                : document::Absent{});
-  cells.push_back(compared ? estimate_cell(ratio, document::Format::ratio) : document::Cell{why});
-  cells.push_back(compared ? verdict_cell(ratio) : document::Cell{why});
-  cells.push_back(time_cell(dynamic, "prepare_ms"));
+  const auto against = open.against_fixed ? open.against_fixed->ratio : analysis::JudgedRatio();
+  const document::Absent why{first_sentence(open.against_fixed_note)};
+  const int recompiled = open.recompiled.value_or(0);
+  cells.emplace_back(fmt::format("{} of {}", recompiled, open.unseen.value_or(0)));
+  cells.push_back(recompiled > 0 ? time_cell(open.recompile_ms) : document::Absent{});
+  cells.push_back(against.value ? estimate_cell(against, document::Format::ratio) : document::Cell{why});
+  cells.push_back(against.value ? verdict_cell(against.verdict) : document::Cell{why});
+  cells.push_back(time_cell(open.prepare_ms));
   return cells;
 }
 
-document::Table open_batch_table(const std::vector<const Json*>& rows) {
+document::Table open_batch_table(const std::vector<const analysis::RowResult*>& rows) {
   document::Table table{.id = "open_batch",
                         .title = "Sizes that a level had not seen, and its time against the fixed size"};
   table.columns = {left_column("level", "level"),
@@ -46,25 +45,24 @@ document::Table open_batch_table(const std::vector<const Json*>& rows) {
                    {.id = "speedup", .title = "speedup over fixed (99% CI)"},
                    left_column("verdict", "verdict"),
                    {.id = "prepare", .title = "prepare"}};
-  for (const Json* row : rows) table.rows.push_back(open_batch_cells(*row));
+  for (const auto* row : rows) table.rows.push_back(open_batch_cells(*row));
   return table;
 }
 
 // A line for each level, a column for each size: the settled time, and what the first call took longer where it
 // compiled.
-document::Table batch_sizes_table(const std::vector<const Json*>& rows) {
+document::Table batch_sizes_table(const std::vector<const analysis::RowResult*>& rows) {
   std::set<int> batches;
   std::vector<std::pair<std::string, std::map<int, document::Cell>>> times;
-  for (const Json* row : rows) {
-    if (text(*row, "dynamic.state") != "measured") continue;
-    auto& [name, of] = times.emplace_back(level_name(*row), std::map<int, document::Cell>{});
-    for (const auto& size : list(*row, "dynamic.sizes")) {
-      const int batch = whole(size, "batch", 0);
-      batches.insert(batch);
-      auto cell = time_cell(size, "settled_ms");
-      if (auto* time = std::get_if<document::Number>(&cell); time && flag(size, "recompiled"))
-        time->mark = "(+" + duration(number(size, "recompile_ms").value_or(0)) + ")";
-      of[batch] = std::move(cell);
+  for (const auto* row : rows) {
+    if (!row->dynamic->is_measured()) continue;
+    auto& [name, of] = times.emplace_back(row->name(), std::map<int, document::Cell>{});
+    for (const auto& size : row->dynamic->sizes) {
+      batches.insert(size.batch);
+      auto cell = time_cell(size.settled_ms);
+      if (auto* time = std::get_if<document::Number>(&cell); time && size.recompiled)
+        time->mark = "(+" + duration(size.recompile_ms.value_or(0)) + ")";
+      of[size.batch] = std::move(cell);
     }
   }
   document::Table table{.id = "sizes", .title = "Settled time of one iteration by batch size"};
@@ -79,18 +77,18 @@ document::Table batch_sizes_table(const std::vector<const Json*>& rows) {
   return table;
 }
 
-document::Table recompile_reasons(const std::vector<const Json*>& rows) {
+document::Table recompile_reasons(const std::vector<const analysis::RowResult*>& rows) {
   document::Table table{.id = "reasons", .title = "Recompilations"};
   table.columns = {left_column("level", "level"), left_column("reason", "reason")};
-  for (const Json* row : rows)
-    for (const auto& reason : list(*row, "dynamic.reported.reasons"))
-      if (reason.is_string()) table.rows.push_back({level_name(*row), reason.get<std::string>()});
+  for (const auto* row : rows)
+    for (const auto& reason : row->dynamic->reported.value_or(analysis::ReportedRecompiles()).reasons)
+      table.rows.push_back({row->name(), reason});
   return table;
 }
 
 }  // namespace
 
-document::Section dynamic_section(const Json& one_case) {
+document::Section dynamic_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "dynamic", .title = "One artefact over several batch sizes"};
   const auto rows = open_batch_rows(one_case);
   if (rows.empty()) return section;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/result_json.hpp"
+#include "report/access.hpp"
 #include "report/environments.hpp"
 #include "report/sections/cells.hpp"
 #include "report/sections/sections.hpp"
@@ -16,15 +18,14 @@ document::Facts facts_of(const std::string& title, const Json& object) {
   return facts;
 }
 
-document::Table warnings_table(const Json& warnings) {
+document::Table warnings_table(const std::vector<analysis::WarningText>& warnings) {
   document::Table table{.id = "warning_table", .title = "Warnings of this run"};
   table.columns = {left_column("id", "id"), left_column("what", "what"), left_column("advice", "what to do")};
-  for (const auto& warning : warnings)
-    table.rows.push_back({text(warning, "id"), text(warning, "what"), text(warning, "advice")});
+  for (const auto& warning : warnings) table.rows.push_back({warning.id, warning.what, warning.advice});
   return table;
 }
 
-document::Table packages_table(const Json& environments) {
+document::Table packages_table(const std::vector<Json>& environments) {
   document::Table table{.id = "packages", .title = "Packages that are not the same in all environments"};
   table.columns = {left_column("package", "package")};
   for (const auto& environment : environments)
@@ -34,11 +35,11 @@ document::Table packages_table(const Json& environments) {
   return table;
 }
 
-document::Section environment_section(const Json& run) {
+document::Section environment_section(const analysis::RunResult& run) {
   document::Section section{.id = "environment", .title = "Environment", .is_detail = true};
-  section.items = {facts_of("The machine", at(run, "machine")), facts_of("The run", at(run, "run"))};
-  const Json& environments = list(run, "environments");
-  for (auto environment : environments) {
+  section.items = {facts_of("The machine", run.machine),
+                   facts_of("The run", analysis::to_json(analysis::RunResult{.run = run.run})["run"])};
+  for (auto environment : run.environments) {
     const auto name = text(environment, "name");
     if (environment.is_object()) environment.erase("packages");
     section.items.push_back(
@@ -46,20 +47,20 @@ document::Section environment_section(const Json& run) {
   }
   std::erase_if(section.items,
                 [](const document::Item& item) { return std::get<document::Facts>(item).facts.empty(); });
-  if (auto packages = packages_table(environments); !packages.rows.empty())
+  if (auto packages = packages_table(run.environments); !packages.rows.empty())
     section.items.push_back(std::move(packages));
   return section;
 }
 
 }  // namespace
 
-document::Document environment_part(const Json& run) {
-  document::Document part{.title = "Environment and command of run " + text(run, "run.id")};
+document::Document environment_part(const analysis::RunResult& run) {
+  document::Document part{.title = "Environment and command of run " + run.run.id};
   part.sections.push_back({.id = "command",
                            .title = "Run it again",
-                           .items = {document::Text{text(run, "run.command"), document::Text::Kind::command}}});
-  if (const auto& warnings = list(run, "warnings"); !warnings.empty())
-    part.sections.push_back({.id = "warnings", .title = "Warnings", .items = {warnings_table(warnings)}});
+                           .items = {document::Text{run.run.command, document::Text::Kind::command}}});
+  if (!run.warnings.empty())
+    part.sections.push_back({.id = "warnings", .title = "Warnings", .items = {warnings_table(run.warnings)}});
   part.sections.push_back(environment_section(run));
   return part;
 }

@@ -11,27 +11,26 @@ namespace strata::report {
 namespace {
 
 // What the edge changes, costs or saves: behind the name and the time of the level that it leads to.
-void add_edge(std::vector<document::Cell>& cells, const Json& edge) {
-  const auto kind = text(edge, "kind");
-  const auto difference = kind == "step" ? edge_difference(edge) : "";
-  const bool compared = kind != "differs" && at(edge, "ratio").is_object();
+void add_edge(std::vector<document::Cell>& cells, const analysis::LedgerEdge& edge) {
+  const auto difference = edge.kind == analysis::EdgeKind::step ? edge_difference(edge) : "";
+  const bool compared = edge.kind != analysis::EdgeKind::differs;
   cells.emplace_back(edge_words(edge));
   cells.push_back(difference.empty() ? document::Cell{document::Absent{}} : document::Cell{difference});
-  cells.push_back(compared ? estimate_cell(at(edge, "ratio"), document::Format::ratio) : document::Absent{});
-  cells.push_back(kind == "differs" ? document::Absent{} : verdict_cell(edge));
+  cells.push_back(compared ? estimate_cell(edge.ratio, document::Format::ratio) : document::Absent{});
+  cells.push_back(compared ? verdict_cell(edge.verdict) : document::Absent{});
 }
 
 document::Cell node_time(const LedgerNode& node) {
   if (!node.row) return document::Absent{};
-  return is_measured(*node.row) ? time_cell(*node.row, "end_to_end_ms.estimate")
-                                : document::Cell{spaced(text(*node.row, "state"))};
+  return node.row->is_measured() ? time_cell(member_of(node.row->end_to_end_ms, &analysis::TimeSummary::estimate))
+                                 : document::Cell{spaced(to_string(node.row->state))};
 }
 
 }  // namespace
 
-document::Section ledger_section(const Json& one_case) {
+document::Section ledger_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "ledger", .title = "Ledger"};
-  std::vector<const Json*> others;
+  std::vector<const analysis::LedgerEdge*> others;
   const auto nodes = ledger_nodes(one_case, others);
   if (nodes.empty()) return section;
   document::Table table{.id = "steps", .title = "What each step changes, costs or saves"};
@@ -47,9 +46,8 @@ document::Section ledger_section(const Json& one_case) {
     table.rows.push_back(std::move(cells));
     table.depths.push_back(node.depth);
   }
-  for (const Json* edge : others) {
-    std::vector<document::Cell> cells{fmt::format("also {} to {}", text(*edge, "from"), text(*edge, "to")),
-                                      document::Absent{}};
+  for (const auto* edge : others) {
+    std::vector<document::Cell> cells{fmt::format("also {} to {}", edge->from, edge->to), document::Absent{}};
     add_edge(cells, *edge);
     table.rows.push_back(std::move(cells));
     table.depths.push_back(0);
@@ -58,7 +56,7 @@ document::Section ledger_section(const Json& one_case) {
       "Each level stands below the one that it is compared with; a difference belongs to all that its edge names. "
       "Where "
       "something else differs, too, nothing is attributed; a peer has a speedup and no attribution.";
-  if (const auto limit = number(one_case, "limits.limit_ms"))
+  if (const auto limit = member_of(one_case.limits, &analysis::LimitFacts::limit_ms))
     table.note += fmt::format(" {}: {}.", limit_title(one_case), duration(*limit));
   section.items.push_back(std::move(table));
   return section;

@@ -15,28 +15,29 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kPhases{{{"input", 
                                                                       {"backward", "backward"},
                                                                       {"update", "update"}}};
 
-std::string path_of(const char* phase) {
-  return std::string("phases.ms.") + phase;
+analysis::OptionalNumber phase_ms(const analysis::RowResult& row, const std::string& phase) {
+  if (!row.phases) return std::nullopt;
+  const auto time = row.phases->ms.find(phase);
+  return time == row.phases->ms.end() ? std::nullopt : time->second;
 }
 
 // The phase that another one's time is part of; "" if it stands alone.
-std::string held_by(const Json& row, const std::string& phase) {
-  const auto& joined = at(row, "phases.joined");
-  if (joined.is_object())
-    for (const auto& [holder, held] : joined.items())
-      if (holder != phase && std::find(held.begin(), held.end(), Json(phase)) != held.end()) return holder;
+std::string held_by(const analysis::RowResult& row, const std::string& phase) {
+  if (row.phases)
+    for (const auto& [holder, held] : row.phases->joined)
+      if (holder != phase && std::find(held.begin(), held.end(), phase) != held.end()) return holder;
   return "";
 }
 
 }  // namespace
 
-document::Section phases_section(const Json& one_case) {
+document::Section phases_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "phases", .title = "Phases of a training step"};
   const auto rows = drawn_rows(one_case);
-  if (!is_training(one_case) || rows.empty()) return section;
+  if (!one_case.is_training() || rows.empty()) return section;
   const auto shown = [&](const char* phase) {
     return std::any_of(rows.begin(), rows.end(),
-                       [&](const Json* row) { return number(*row, path_of(phase)) || !held_by(*row, phase).empty(); });
+                       [&](const auto* row) { return phase_ms(*row, phase) || !held_by(*row, phase).empty(); });
   };
   document::Table table{.id = "phase_times", .title = "Throughput, and the median of each phase in a pass of its own"};
   table.columns = {left_column("level", "level"),
@@ -44,14 +45,14 @@ document::Section phases_section(const Json& one_case) {
                    {.id = "steps_per_s", .title = "steps/s"}};
   for (const auto& [phase, title] : kPhases)
     if (shown(phase)) table.columns.push_back({.id = phase, .title = title});
-  for (const Json* row : rows) {
-    std::vector<document::Cell> cells{level_name(*row), value_cell(*row, "throughput_per_s", document::Format::digits),
-                                      value_cell(*row, "steps_per_s", document::Format::digits)};
+  for (const auto* row : rows) {
+    std::vector<document::Cell> cells{row->name(), value_cell(row->throughput_per_s, document::Format::digits),
+                                      value_cell(row->steps_per_s, document::Format::digits)};
     for (const auto& [phase, title] : kPhases) {
       if (!shown(phase)) continue;
       const auto holder = held_by(*row, phase);
-      const bool known = number(*row, path_of(phase)).has_value();
-      cells.push_back(known || holder.empty() ? time_cell(*row, path_of(phase)) : document::Cell{"in " + holder});
+      const auto ms = phase_ms(*row, phase);
+      cells.push_back(ms || holder.empty() ? time_cell(ms) : document::Cell{"in " + holder});
     }
     table.rows.push_back(std::move(cells));
   }

@@ -6,16 +6,15 @@
 namespace strata::report {
 namespace {
 
-document::Cell measured_time(const Json& row) {
-  auto cell = time_cell(row, "end_to_end_ms.estimate");
-  if (auto* number = std::get_if<document::Number>(&cell); number && flag(row, "end_to_end_ms.is_median"))
-    number->mark = "*";
+document::Cell measured_time(const analysis::RowResult& row) {
+  auto cell = time_cell(member_of(row.end_to_end_ms, &analysis::TimeSummary::estimate));
+  if (auto* number = std::get_if<document::Number>(&cell); number && row.end_to_end_ms->is_median) number->mark = "*";
   return cell;
 }
 
 document::Cell speedup_of(const LevelLine& level) {
   const bool has_number = level.ratio != "harness" && level.ratio != "reference";
-  return has_number ? estimate_cell(at(*level.row, "ratio"), document::Format::ratio) : document::Cell{level.ratio};
+  return has_number ? estimate_cell(level.row->ratio, document::Format::ratio) : document::Cell{level.ratio};
 }
 
 document::Table levels_table(const FirstScreen& screen) {
@@ -38,12 +37,16 @@ document::Table levels_table(const FirstScreen& screen) {
                         : document::Cell{level.name});
     cells.push_back(measured_time(row));
     cells.push_back(speedup_of(level));
-    cells.push_back(level.harness ? document::Absent{} : verdict_cell(at(row, "ratio")));
+    cells.push_back(row.ratio && !level.harness ? verdict_cell(row.ratio->verdict, row.ratio->same_within_percent)
+                                                : document::Absent{});
     if (screen.has_tuned) cells.emplace_back(level.tuned);
-    cells.push_back(time_cell(row, "end_to_end_ms.p99"));
-    cells.push_back(value_cell(row, "memory.peak_private_bytes", document::Format::bytes));
-    if (screen.has_device_memory) cells.push_back(value_cell(row, "memory.device_peak_bytes", document::Format::bytes));
-    cells.push_back(time_cell(row, "startup.warm_start_ms"));
+    cells.push_back(time_cell(member_of(row.end_to_end_ms, &analysis::TimeSummary::p99)));
+    cells.push_back(
+        value_cell(member_of(row.memory, &analysis::MemoryFacts::peak_private_bytes), document::Format::bytes));
+    if (screen.has_device_memory)
+      cells.push_back(
+          value_cell(member_of(row.memory, &analysis::MemoryFacts::device_peak_bytes), document::Format::bytes));
+    cells.push_back(time_cell(member_of(row.startup, &analysis::StartUp::warm_start_ms)));
     cells.emplace_back(level.proof);
     table.rows.push_back(std::move(cells));
   }
@@ -61,7 +64,7 @@ document::Table without_table(const FirstScreen& screen) {
 
 }  // namespace
 
-document::Section result_section(const Json& run, const Json& one_case) {
+document::Section result_section(const analysis::RunResult& run, const analysis::CaseResult& one_case) {
   const auto screen = first_screen(run, one_case, glyphs(true));
   document::Section section{.id = "result"};
   if (!screen.levels.empty()) section.items.push_back(levels_table(screen));

@@ -5,7 +5,7 @@
 
 namespace strata::report {
 
-document::Section slo_section(const Json& one_case) {
+document::Section slo_section(const analysis::CaseResult& one_case) {
   const auto limit = slo_title(one_case);
   document::Section section{.id = "slo", .title = "SLO: what each level needs for " + limit};
   if (limit.empty()) return section;

@@ -10,45 +10,44 @@
 namespace strata::report {
 namespace {
 
-document::Table startup_table(const std::vector<const Json*>& rows) {
+using analysis::StartUp;
+
+document::Table startup_table(const std::vector<const analysis::RowResult*>& rows) {
   document::Table table{.id = "startup_values", .title = "From starting the process to the end of the first iteration"};
-  table.columns = {left_column("level", "level"),
-                   {.id = "process_ms", .title = "process"},
-                   {.id = "library_ms", .title = "libraries"},
-                   {.id = "load_ms", .title = "load"},
-                   {.id = "build_ms", .title = "of it the network"},
-                   {.id = "weights_ms", .title = "of it the weights"},
-                   {.id = "first_iteration_ms", .title = "first iteration"},
-                   {.id = "warm_start_ms", .title = "warm start"},
-                   {.id = "prepare_ms", .title = "prepare"},
-                   {.id = "cold_start_ms", .title = "cold start"}};
-  for (const Json* row : rows) {
-    std::vector<document::Cell> cells{level_name(*row)};
-    for (std::size_t c = 1; c < table.columns.size(); ++c)
-      cells.push_back(time_cell(*row, "startup." + table.columns[c].id));
-    table.rows.push_back(std::move(cells));
-  }
-  for (auto& column : table.columns)
-    if (const auto end = column.id.find("_ms"); end != std::string::npos) column.id.erase(end);
+  add_facts<StartUp>(table, rows, &analysis::RowResult::startup,
+                     {{{.id = "process", .title = "process"}, &StartUp::process_ms},
+                      {{.id = "library", .title = "libraries"}, &StartUp::library_ms},
+                      {{.id = "load", .title = "load"}, &StartUp::load_ms},
+                      {{.id = "build", .title = "of it the network"}, &StartUp::build_ms},
+                      {{.id = "weights", .title = "of it the weights"}, &StartUp::weights_ms},
+                      {{.id = "first_iteration", .title = "first iteration"}, &StartUp::first_iteration_ms},
+                      {{.id = "warm_start", .title = "warm start"}, &StartUp::warm_start_ms},
+                      {{.id = "prepare", .title = "prepare"}, &StartUp::prepare_ms},
+                      {{.id = "cold_start", .title = "cold start"}, &StartUp::cold_start_ms}},
+                     document::Format::seconds, kSecondsPerMs);
   return table;
 }
 
-document::Bars warm_start(const std::vector<const Json*>& rows) {
-  const auto part = [&](const char* name, const char* path) {
-    return document::BarPart{name, values_of(rows, path, kSecondsPerMs)};
-  };
+document::BarPart start_part(const char* name, const std::vector<const analysis::RowResult*>& rows,
+                             analysis::OptionalNumber StartUp::*member) {
+  return {name, values_of(
+                    rows, [&](const auto& row) { return member_of(row.startup, member); }, kSecondsPerMs)};
+}
+
+document::Bars warm_start(const std::vector<const analysis::RowResult*>& rows) {
   return {.id = "warm_start",
           .title = "Warm start: from caches, to the end of the first iteration",
           .rows = names_of(rows),
-          .parts = {part("process", "startup.process_ms"), part("libraries", "startup.library_ms"),
-                    part("load", "startup.load_ms"), part("first iteration", "startup.first_iteration_ms")},
+          .parts = {start_part("process", rows, &StartUp::process_ms),
+                    start_part("libraries", rows, &StartUp::library_ms), start_part("load", rows, &StartUp::load_ms),
+                    start_part("first iteration", rows, &StartUp::first_iteration_ms)},
           .scale = {.title = "time", .format = document::Format::seconds},
           .table = startup_table(rows)};
 }
 
-document::Bars cold_start(const std::vector<const Json*>& rows) {
-  document::BarPart prepare{"prepare: capture, compile", values_of(rows, "startup.prepare_ms", kSecondsPerMs)};
-  document::BarPart rest{"everything else", values_of(rows, "startup.cold_start_ms", kSecondsPerMs)};
+document::Bars cold_start(const std::vector<const analysis::RowResult*>& rows) {
+  auto prepare = start_part("prepare: capture, compile", rows, &StartUp::prepare_ms),
+       rest = start_part("everything else", rows, &StartUp::cold_start_ms);
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (std::isfinite(prepare.values[r])) rest.values[r] -= prepare.values[r];
   return {.id = "cold_start",
@@ -58,30 +57,25 @@ document::Bars cold_start(const std::vector<const Json*>& rows) {
           .scale = {.title = "time", .format = document::Format::seconds}};
 }
 
-document::Cell break_even_iterations(const Json& break_even) {
-  const auto iterations = number(break_even, "iterations");
-  if (flag(break_even, "never")) return "never";
-  if (!iterations) return document::Absent{flag(break_even, "inconclusive") ? "inconclusive" : ""};
-  if (*iterations < 1) return "at once";
-  document::Number cell{.value = *iterations, .format = document::Format::count};
-  const auto low = number(break_even, "low"), high = number(break_even, "high");
-  if (low && high) cell.low = low, cell.high = high;
-  return cell;
+document::Cell break_even_iterations(const analysis::BreakEven& even) {
+  if (even.never) return "never";
+  if (!even.iterations) return document::Absent{even.inconclusive ? "inconclusive" : ""};
+  if (*even.iterations < 1) return "at once";
+  return estimate_cell({even.iterations, even.low, even.high}, document::Format::count);
 }
 
-document::Table break_even_table(const std::vector<const Json*>& rows) {
+document::Table break_even_table(const std::vector<const analysis::RowResult*>& rows) {
   document::Table table{.id = "break_even", .title = "Break-even"};
   table.columns = {left_column("level", "level"),
                    {.id = "iterations", .title = "iterations (99% CI)"},
                    {.id = "time", .title = "time"}};
-  for (const Json* row : rows) {
-    const Json& break_even = at(*row, "break_even");
-    if (!break_even.is_object()) continue;
-    const auto iterations = number(break_even, "iterations"), ms = number(*row, "end_to_end_ms.estimate");
-    const bool pays_back = !flag(break_even, "never") && iterations && *iterations >= 1 && ms;
-    const auto seconds = pays_back ? std::optional(kSecondsPerMs * *iterations * *ms) : std::nullopt;
-    table.rows.push_back({level_name(*row), break_even_iterations(break_even),
-                          document::number_cell(seconds, document::Format::seconds)});
+  for (const auto* row : rows) {
+    if (!row->break_even) continue;
+    const auto& even = *row->break_even;
+    const bool pays_back = !even.never && even.iterations && *even.iterations >= 1;
+    const auto ms = pays_back ? member_of(row->end_to_end_ms, &analysis::TimeSummary::estimate) : std::nullopt;
+    table.rows.push_back({row->name(), break_even_iterations(even),
+                          value_cell(ms, document::Format::seconds, kSecondsPerMs * even.iterations.value_or(0))});
   }
   table.note =
       "Iterations after which a longer warm start has paid back against the reference, and the time "
@@ -91,7 +85,7 @@ document::Table break_even_table(const std::vector<const Json*>& rows) {
 
 }  // namespace
 
-document::Section startup_section(const Json& one_case) {
+document::Section startup_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "startup", .title = "Start-up and break-even", .is_detail = true};
   const auto rows = drawn_rows(one_case);
   if (rows.empty()) return section;

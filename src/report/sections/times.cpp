@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "report/format.hpp"
 #include "report/sections/cells.hpp"
@@ -12,35 +13,36 @@
 namespace strata::report {
 namespace {
 
-using Rows = std::vector<const Json*>;
+using Rows = std::vector<const analysis::RowResult*>;
 
 constexpr double kFarApart = 6;  // from so much between the least and the most on an axis is logarithmic
 
 document::Table quantiles_table(const Rows& rows) {
+  using analysis::TimeSummary;
   document::Table table{.id = "quantiles", .title = "Distribution of the time of one iteration"};
-  table.columns = {left_column("level", "level"),       {.id = "minimum", .title = "minimum"},
-                   {.id = "median", .title = "median"}, {.id = "p90", .title = "p90"},
-                   {.id = "p99", .title = "p99"},       {.id = "samples", .title = "samples"}};
-  for (const Json* row : rows)
-    table.rows.push_back({level_name(*row), time_cell(*row, "end_to_end_ms.min"),
-                          time_cell(*row, "end_to_end_ms.median"), time_cell(*row, "end_to_end_ms.p90"),
-                          time_cell(*row, "end_to_end_ms.p99"),
-                          value_cell(*row, "end_to_end_ms.samples", document::Format::count)});
+  add_facts<TimeSummary>(table, rows, &analysis::RowResult::end_to_end_ms,
+                         {{{.id = "minimum", .title = "minimum"}, &TimeSummary::min},
+                          {{.id = "median", .title = "median"}, &TimeSummary::median},
+                          {{.id = "p90", .title = "p90"}, &TimeSummary::p90},
+                          {{.id = "p99", .title = "p99"}, &TimeSummary::p99}},
+                         document::Format::seconds, kSecondsPerMs);
+  table.columns.push_back({.id = "samples", .title = "samples"});
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    table.rows[r].push_back(
+        value_cell(member_of(rows[r]->end_to_end_ms, &TimeSummary::samples), document::Format::count));
   return table;
 }
 
 // The share of a level's iterations that took at most so long, at each edge of its histogram.
-document::Line cumulative(const Json& row) {
-  document::Line line{.name = level_name(row), .group = level_name(row)};
-  const auto &edges = list(row, "histogram.edges_ms"), &counts = list(row, "histogram.counts");
-  double all = 0, until = 0;
-  for (const auto& samples : counts)
-    if (samples.is_number()) all += samples.get<double>();
+document::Line cumulative(const analysis::RowResult& row) {
+  document::Line line{.name = row.name(), .group = row.name()};
+  const auto [edges, counts] = row.histogram.value_or(analysis::Histogram());
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
   if (all <= 0 || edges.size() != counts.size() + 1) return line;
+  double until = 0;
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (i > 0 && counts[i - 1].is_number()) until += counts[i - 1].get<double>();
-    if (!edges[i].is_number()) continue;
-    line.x.push_back(kSecondsPerMs * edges[i].get<double>());
+    if (i > 0) until += static_cast<double>(counts[i - 1]);
+    line.x.push_back(kSecondsPerMs * edges[i]);
     line.y.push_back(until / all);
   }
   return line;
@@ -51,7 +53,7 @@ document::Figure distribution(const Rows& rows) {
       .x = {.title = "time of one iteration", .format = document::Format::seconds},
       .y = {.title = "share of iterations that took at most so long", .format = document::Format::percent}};
   double least = 0, most = 0;
-  for (const Json* row : rows) {
+  for (const auto* row : rows) {
     auto line = cumulative(*row);
     if (line.x.empty()) continue;
     least = panel.lines.empty() ? line.x.front() : std::min(least, line.x.front());
@@ -70,18 +72,18 @@ document::Figure distribution(const Rows& rows) {
 
 // Where each restart begins when they stand one after the other, and the room between two.
 struct Restarts {
-  std::map<double, double> starts;
+  std::map<int, double> starts;
   double gap = 0;
 };
 
 Restarts restarts_of(const Rows& rows) {
-  std::map<double, double> lengths;
+  std::map<int, double> lengths;
   double all = 0;
-  for (const Json* row : rows)
-    for (const auto& block : list(*row, "blocks"))
-      if (const auto time = number(block, "time_s")) {
-        auto& length = lengths[number(block, "restart").value_or(0)];
-        length = std::max(length, *time);
+  for (const auto* row : rows)
+    for (const auto& block : row->blocks)
+      if (block.time_s) {
+        auto& length = lengths[block.restart];
+        length = std::max(length, *block.time_s);
       }
   for (const auto& [restart, length] : lengths) all += length;
   Restarts out{.gap = 0.03 * all};
@@ -99,18 +101,15 @@ struct PlacedBlock {
   std::string label;
 };
 
-std::vector<PlacedBlock> placed_blocks(const Json& row, const Restarts& restarts) {
+std::vector<PlacedBlock> placed_blocks(const analysis::RowResult& row, const Restarts& restarts) {
   std::vector<PlacedBlock> placed;
-  for (const auto& block : list(row, "blocks")) {
-    const auto time = number(block, "time_s"), ms = number(block, "median_ms");
-    const auto start = restarts.starts.find(number(block, "restart").value_or(0));
-    if (!time || !ms || start == restarts.starts.end()) continue;
-    const bool disturbed = flag(block, "disturbed");
-    placed.push_back({.at = start->second + *time,
-                      .seconds = kSecondsPerMs * *ms,
-                      .disturbed = disturbed,
-                      .label = fmt::format("{:.0f}.{:.0f}{}", start->first + 1, number(block, "round").value_or(0) + 1,
-                                           disturbed ? ": " + text(block, "why") : "")});
+  for (const auto& block : row.blocks) {
+    if (!block.time_s || !block.median_ms) continue;
+    placed.push_back(
+        {.at = restarts.starts.at(block.restart) + *block.time_s,
+         .seconds = kSecondsPerMs * *block.median_ms,
+         .disturbed = block.disturbed,
+         .label = fmt::format("{}.{}{}", block.restart + 1, block.round + 1, block.disturbed ? ": " + block.why : "")});
   }
   return placed;
 }
@@ -151,12 +150,12 @@ document::Table blocks_table(const Rows& rows) {
                    {.id = "minimum", .title = "minimum"}, {.id = "median", .title = "median"},
                    {.id = "maximum", .title = "maximum"}};
   const auto counted = [](double value) { return document::Number{.value = value, .format = document::Format::count}; };
-  for (const Json* row : rows) {
-    std::map<double, std::pair<std::vector<double>, int>> restarts;  // medians, disturbed
-    for (const auto& block : list(*row, "blocks")) {
-      auto& [medians, disturbed] = restarts[number(block, "restart").value_or(0)];
-      disturbed += flag(block, "disturbed");
-      if (const auto ms = number(block, "median_ms")) medians.push_back(*ms);
+  for (const auto* row : rows) {
+    std::map<int, std::pair<std::vector<double>, int>> restarts;  // medians, disturbed
+    for (const auto& block : row->blocks) {
+      auto& [medians, disturbed] = restarts[block.restart];
+      disturbed += block.disturbed;
+      if (block.median_ms) medians.push_back(*block.median_ms);
     }
     for (auto& [restart, of] : restarts) {
       auto& [medians, disturbed] = of;
@@ -166,7 +165,7 @@ document::Table blocks_table(const Rows& rows) {
         const auto place = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1));
         return document::Number{.value = kSecondsPerMs * sorted[place], .format = document::Format::seconds};
       };
-      table.rows.push_back({level_name(*row), counted(restart + 1), counted(static_cast<double>(medians.size())),
+      table.rows.push_back({row->name(), counted(restart + 1), counted(static_cast<double>(medians.size())),
                             counted(disturbed), at_share(0), at_share(0.5), at_share(1)});
     }
   }
@@ -179,10 +178,10 @@ document::Figure blocks_figure(const Rows& rows) {
   const auto restarts = restarts_of(rows);
   std::vector<std::vector<PlacedBlock>> blocks;
   std::vector<double> seconds;
-  for (const Json* row : rows) {
+  for (const auto* row : rows) {
     blocks.push_back(placed_blocks(*row, restarts));
     for (const auto& block : blocks.back()) seconds.push_back(block.seconds);
-    for (const bool disturbed : {false, true}) add_blocks(panel, level_name(*row), blocks.back(), disturbed);
+    for (const bool disturbed : {false, true}) add_blocks(panel, row->name(), blocks.back(), disturbed);
   }
   if (!seconds.empty()) {
     const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
@@ -202,7 +201,7 @@ document::Figure blocks_figure(const Rows& rows) {
 
 }  // namespace
 
-document::Section times_section(const Json& one_case) {
+document::Section times_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "times", .title = "Times", .is_detail = true};
   const auto rows = drawn_rows(one_case);
   if (rows.empty()) return section;

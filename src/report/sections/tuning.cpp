@@ -10,36 +10,36 @@
 namespace strata::report {
 namespace {
 
-std::vector<document::Cell> variant_cells(const Json& row, const Json& tried) {
-  const auto variant = text(tried, "variant");
-  const auto name =
-      level_name({{"level", text(row, "level")}, {"variant", variant}, {"environment", text(row, "environment")}});
-  const bool best = variant == text(row, "tuning.best");
+// Of a row that has `tuning`.
+std::vector<document::Cell> variant_cells(const analysis::RowResult& row, const analysis::TriedVariant& tried) {
+  const auto name = core::ParticipantId{row.level, tried.variant, row.environment}.name();
+  const bool best = tried.variant == row.tuning->best;
   const auto first =
       best ? document::Cell{document::Word{name + " (best)", document::Tone::strong}} : document::Cell{name};
-  const auto what = variant == "default" ? std::string("the level as it is") : text(tried, "title");
-  if (!is_measured(tried)) {
-    const auto why = absent_for(text(tried, "state"), text(tried, "reason"));
+  const auto what = tried.variant == "default" ? "the level as it is" : tried.title;
+  if (tried.state != "measured") {
+    const auto why = absent_for(tried.state, tried.reason);
     return {first, why, why, why, what};
   }
-  const bool compared = number(tried, "ratio.value").has_value();
-  return {first, time_cell(tried, "median_ms"), estimate_cell(at(tried, "ratio"), document::Format::ratio),
-          compared ? verdict_cell(at(tried, "ratio")) : document::Absent{}, what};
+  const auto compared = tried.ratio.value_or(analysis::JudgedRatio());
+  return {first, time_cell(tried.median_ms), estimate_cell(compared, document::Format::ratio),
+          compared.value ? verdict_cell(compared.verdict) : document::Absent{}, what};
 }
 
 // Adds a level to those that had nothing to try for the same reason.
-void add_untried(std::vector<std::pair<std::string, std::string>>& levels, const Json& row, const std::string& note) {
+void add_untried(std::vector<std::pair<std::string, std::string>>& levels, const analysis::RowResult& row,
+                 const std::string& note) {
   const auto alike =
       std::find_if(levels.begin(), levels.end(), [&](const auto& level) { return level.second == note; });
   if (alike == levels.end())
-    levels.emplace_back(level_name(row), note);
+    levels.emplace_back(row.name(), note);
   else
-    alike->first += ", " + level_name(row);
+    alike->first += ", " + row.name();
 }
 
 }  // namespace
 
-document::Section tuning_section(const Json& one_case) {
+document::Section tuning_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "tuning", .title = "What was tried to find each level's best variant"};
   document::Table table{.id = "variants", .title = "Variants tried"};
   table.columns = {left_column("variant", "variant tried"),
@@ -48,15 +48,15 @@ document::Section tuning_section(const Json& one_case) {
                    left_column("verdict", "verdict"),
                    left_column("what", "what it is")};
   std::vector<std::pair<std::string, std::string>> untried;
-  for (const Json* row : sorted_rows(one_case)) {
-    const Json& tuning = at(*row, "tuning");
-    if (const auto note = text(tuning, "note"); !note.empty()) add_untried(untried, *row, note);
-    for (const auto& tried : list(tuning, "tried")) table.rows.push_back(variant_cells(*row, tried));
-    const auto seconds = number(tuning, "seconds"), restarts = number(tuning, "restarts");
-    if (table.note.empty() && !table.rows.empty() && seconds && restarts)
-      table.note =
-          fmt::format("Each level had {} in {} {} for all of its variants; what was chosen is measured afresh.",
-                      duration(*seconds * 1e3), count(*restarts), *restarts == 1 ? "restart" : "restarts");
+  for (const auto* row : one_case.sorted_rows()) {
+    if (!row->tuning) continue;
+    const auto& tuning = *row->tuning;
+    if (!tuning.note.empty()) add_untried(untried, *row, tuning.note);
+    for (const auto& tried : tuning.tried) table.rows.push_back(variant_cells(*row, tried));
+    if (table.note.empty() && !table.rows.empty() && tuning.seconds && tuning.restarts)
+      table.note = fmt::format(
+          "Each level had {} in {} {} for all of its variants; what was chosen is measured afresh.",
+          duration(*tuning.seconds * 1e3), count(*tuning.restarts), *tuning.restarts == 1 ? "restart" : "restarts");
   }
   if (!table.rows.empty()) section.items.push_back(std::move(table));
   for (const auto& [names, note] : untried) section.items.push_back(document::Text{names + ": " + note});

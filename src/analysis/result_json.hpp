@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result of a comparison as JSON (docs/results_schema.md, strata.run/1), written and read by one list of names.
+#pragma once
+
+#include "analysis/result.hpp"
+#include "common/result.hpp"
+
+namespace strata::analysis {
+
+inline constexpr const char* kResultSchema = "strata.run/1";
+
+// What is unknown is null.
+nlohmann::json to_json(const RunResult& result);
+nlohmann::json to_json(const CaseResult& result);
+nlohmann::json to_json(const RowResult& result);
+nlohmann::json to_json(const AccuracyPoint& point);
+
+// Error: another schema, or the first value that is of another type than docs/results_schema.md says. What is missing
+// is unknown; what it does not know it passes over. `where` names the result in errors.
+Result<RunResult> read_result(const nlohmann::json& written, const std::string& where);
+
+// A part of a result that the store keeps as JSON: Proof, MemoryFacts, DeepFacts, Tuning, ModelFacts. Values of a wrong
+// type are passed over; nullopt: it is no object.
+template <class Part>
+std::optional<Part> stored_part(const nlohmann::json& stored);
+
+}  // namespace strata::analysis
