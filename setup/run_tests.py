@@ -247,6 +247,9 @@ LONG: dict[str, Callable[[pathlib.Path], Counts]] = {
         f"random-{seed}": functools.partial(random_networks, seed=seed)
         for seed in range(1000, 7000, 1000)
     },
+    "levels-long": lambda reports: pytest(
+        ROOT / "tests/levels", reports / "levels-long.xml", "-m", "long"
+    ),
     "unit-release": lambda reports: Gtest(BUILD / "release/strata_unit", reports).counts(),
     "sanitizers": lambda reports: Gtest(
         BUILD / "asan/strata_unit",
@@ -273,7 +276,8 @@ DISTRIBUTION = {"report": "loadgroup", "style": "load"}
 
 def run_part(part: str, reports: pathlib.Path) -> Counts:
     """Files in several processes, since much of it is starting and waiting; then by themselves the
-    tests that compare times (marker `alone`)."""
+    tests that compare times (marker `alone`). What takes minutes and is a further example of what
+    another test shows is for LONG (marker `long`)."""
     if part == "unit":
         return unit(reports)
     if part == "fast":
@@ -297,9 +301,9 @@ def run_part(part: str, reports: pathlib.Path) -> Counts:
     ]
     if folder.name != "levels":
         return pytest(folder, reports / f"{folder.name}.xml", *together)
-    return pytest(folder, reports / "levels.xml", "-m", "not alone", *together) + pytest(
-        folder, reports / "levels-alone.xml", "-m", "alone"
-    )
+    return pytest(
+        folder, reports / "levels.xml", "-m", "not alone and not long", *together
+    ) + pytest(folder, reports / "levels-alone.xml", "-m", "alone and not long")
 
 
 def fingerprint() -> str:

@@ -127,6 +127,7 @@ def test_every_level_measures_a_network_that_writes_into_its_input(tmp_path):
     assert rows["eager"]["reference"], "eager is what the others are compared with"
 
 
+@pytest.mark.long
 def test_training_a_network_that_writes_into_its_input(tmp_path):
     rows = compared(
         tmp_path,
@@ -220,10 +221,15 @@ def test_a_network_that_overflows_in_float32_alone_is_unproven_by_its_operation(
     assert all(not read_bundle(captured(name))["unproven"] for name in ("some_nan", "infinite"))
 
 
-def test_levels_that_keep_nan_where_it_belongs_are_measured(tmp_path):
-    rows = compared(tmp_path, "some_nan", "eager", "torchscript", "libtorch", "onnxruntime")
-    assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
-    rows = compared(tmp_path, "infinite", "eager", "libtorch", "onnxruntime")
+@pytest.mark.parametrize(
+    ("network", "levels"),
+    [
+        ("some_nan", ("eager", "torchscript", "libtorch", "onnxruntime")),
+        pytest.param("infinite", ("eager", "libtorch", "onnxruntime"), marks=pytest.mark.long),
+    ],
+)
+def test_levels_that_keep_nan_where_it_belongs_are_measured(network, levels, tmp_path):
+    rows = compared(tmp_path, network, *levels)
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
@@ -249,6 +255,7 @@ def test_no_weight_of_a_users_network_is_drawn_anew(captured):
     )
 
 
+@pytest.mark.long
 def test_levels_measure_constant_weights_as_they_are(tmp_path):
     rows = compared(
         tmp_path,
@@ -266,7 +273,9 @@ def test_levels_measure_constant_weights_as_they_are(tmp_path):
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
-@pytest.mark.parametrize("network", ["no_parameters", "only_buffers"])
+@pytest.mark.parametrize(
+    "network", [pytest.param("no_parameters", marks=pytest.mark.long), "only_buffers"]
+)
 def test_every_level_measures_a_network_without_parameters(network, tmp_path):
     rows = compared(
         tmp_path,
@@ -292,7 +301,9 @@ def test_tied_weights_count_once(captured):
     )
 
 
-@pytest.mark.parametrize("network", ["tied_weights", "tied_layers"])
+@pytest.mark.parametrize(
+    "network", [pytest.param("tied_weights", marks=pytest.mark.long), "tied_layers"]
+)
 def test_every_level_counts_tied_weights_once_and_is_measured(network, tmp_path):
     rows = compared(
         tmp_path,

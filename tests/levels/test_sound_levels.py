@@ -9,7 +9,9 @@ from client import ROOT, compare
 @pytest.mark.parametrize(
     "case",
     [
-        (f"{ROOT / 'tests/levels/networks.py'}:strided_network",),
+        pytest.param(
+            (f"{ROOT / 'tests/levels/networks.py'}:strided_network",), marks=pytest.mark.long
+        ),
         ("mnist_convnet", "--threads", "1"),
         # a sum that other engines add term by term, eager in blocks
         (
