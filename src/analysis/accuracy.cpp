@@ -122,7 +122,7 @@ class GroupBuilder {
     }
     const auto& strict = run_.cases[*group_.strict];
     const double sigma = process_sigma(strict.trust, strict.question.threads);
-    const auto room = room_of(strict.question, run_.machine);
+    const auto room = core_budget_of(strict.question, run_.machine);
     auto apart = stats::compare_unpaired(restart_log_times(*reference_, room), restart_log_times(row, room), sigma);
     // The same two levels side by side cancel the machine's drift; two cases after each other cannot know them better.
     for (const auto with : {*group_.strict, index}) {

@@ -16,8 +16,8 @@ double median_ns(const std::vector<std::int64_t>& values) {
 
 }  // namespace
 
-stats::Room room_of(const core::Case& question, const store::Json& machine) {
-  stats::Room room{question.threads, 0, 0};
+stats::CoreBudget core_budget_of(const core::Case& question, const store::Json& machine) {
+  stats::CoreBudget room{question.threads, 0, 0};
   if (question.device != core::Device::cpu) return room;  // the GPU does the work
   const auto number = [&](const char* name) {
     return static_cast<int>(std::clamp<std::int64_t>(outside::integer_or(machine, name), 0, 1'000'000));
@@ -27,7 +27,7 @@ stats::Room room_of(const core::Case& question, const store::Json& machine) {
   return room;
 }
 
-std::vector<std::string> disturbances(const store::Row& row, const stats::Room& room) {
+std::vector<std::string> disturbances(const store::Row& row, const stats::CoreBudget& room) {
   std::vector<std::string> why(row.blocks.size());
   std::map<int, std::vector<std::size_t>> instances;
   for (std::size_t i = 0; i < row.blocks.size(); ++i) instances[row.blocks[i].instance].push_back(i);
@@ -49,7 +49,7 @@ std::vector<std::string> disturbances(const store::Row& row, const stats::Room& 
   return why;
 }
 
-stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::Room& room, int instance) {
+stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::CoreBudget& room, int instance) {
   int restarts = 0;
   std::map<int, int> rounds;
   for (const auto* row : rows)
@@ -73,7 +73,7 @@ stats::Blocks medians(const std::vector<const store::Row*>& rows, const stats::R
   return blocks;
 }
 
-stats::Blocks twins(const store::Row& row, const stats::Room& room) {
+stats::Blocks twins(const store::Row& row, const stats::CoreBudget& room) {
   const auto first = medians({&row}, room, 0), second = medians({&row}, room, 1);
   stats::Blocks both(first.size());
   for (std::size_t r = 0; r < first.size(); ++r)

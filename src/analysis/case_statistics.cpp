@@ -32,7 +32,7 @@ std::vector<double> log_times(const stats::Blocks& blocks, std::size_t level) {
 
 }  // namespace
 
-std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room) {
+std::vector<double> restart_log_times(const store::Row& row, const stats::CoreBudget& room) {
   return log_times(medians({&row}, room, 0), 0);
 }
 
@@ -44,7 +44,7 @@ double process_sigma(const store::Trust& trust, int threads) {
 CaseStatistics::CaseStatistics(const store::Run& run, const store::Case& run_case)
     : run_(run),
       case_(run_case),
-      room_(room_of(run_case.question, run.machine)),
+      room_(core_budget_of(run_case.question, run.machine)),
       sigma_(process_sigma(run_case.trust, room_.threads)),
       minimum_(run_case.trust.minimum_effect.value_or(kMinimumEffect)),
       together_(run_case.trust.together.value_or(true)) {

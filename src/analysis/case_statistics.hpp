@@ -19,7 +19,7 @@ namespace strata::analysis {
 double process_sigma(const store::Trust& trust, int threads);
 
 // The logarithm of a row's median time in each restart that has undisturbed rounds.
-std::vector<double> restart_log_times(const store::Row& row, const stats::Room& room);
+std::vector<double> restart_log_times(const store::Row& row, const stats::CoreBudget& room);
 
 // Numbers of rows are places in `measured()`.
 class CaseStatistics {
@@ -34,7 +34,7 @@ class CaseStatistics {
   bool has_tuned() const { return !tuned_.empty(); }
   bool is_tuned(std::size_t i) const { return std::find(tuned_.begin(), tuned_.end(), i) != tuned_.end(); }
 
-  const stats::Room& room() const { return room_; }
+  const stats::CoreBudget& room() const { return room_; }
   double sigma() const { return sigma_; }      // the process effect where no earlier run showed it
   double minimum() const { return minimum_; }  // smaller differences are never claimed
   bool together() const { return together_; }  // levels took turns
@@ -72,7 +72,7 @@ class CaseStatistics {
 
   const store::Run& run_;
   const store::Case& case_;
-  stats::Room room_;
+  stats::CoreBudget room_;
   double sigma_, minimum_;
   bool together_, reliable_ = true;
   int blocks_counted_ = 0, disturbed_blocks_ = 0;

@@ -69,7 +69,7 @@ void add_crossings(const Grid& grid, const GridLine& along, const std::string& f
   }
   const auto ahead = ahead_along(line, minimum_effect);
   for (const auto& bracket : brackets_of(ahead)) {
-    const bool first_leads = ahead[bracket.from] == Ahead::first;
+    const bool first_leads = ahead[bracket.from] == FasterLevel::first;
     const auto &before = first_leads ? first : second, &after = first_leads ? second : first;
     all.push_back(
         {.axis = axis,
@@ -120,25 +120,25 @@ bool is_ordered(const GridAxis& axis) {
                      [](const std::string& value) { return strata::number<double>(value).has_value(); });
 }
 
-std::vector<Ahead> ahead_along(const std::vector<const stats::Comparison*>& line, double minimum_effect) {
+std::vector<FasterLevel> ahead_along(const std::vector<const stats::Comparison*>& line, double minimum_effect) {
   const auto known = static_cast<std::size_t>(
       std::count_if(line.begin(), line.end(), [](const auto* comparison) { return comparison != nullptr; }));
-  std::vector<Ahead> ahead;
+  std::vector<FasterLevel> ahead;
   for (const auto* comparison : line) {
-    ahead.push_back(Ahead::undecided);
+    ahead.push_back(FasterLevel::undecided);
     if (!comparison) continue;
     const double width = stats::half_width_at(*comparison, tail_of(known)), lead = comparison->log_ratio.value;
     if (!std::isfinite(width) || !(std::abs(lead) > std::max(width, std::log1p(minimum_effect)))) continue;
-    ahead.back() = lead > 0 ? Ahead::second : Ahead::first;
+    ahead.back() = lead > 0 ? FasterLevel::second : FasterLevel::first;
   }
   return ahead;
 }
 
-std::vector<Bracket> brackets_of(const std::vector<Ahead>& line) {
+std::vector<Bracket> brackets_of(const std::vector<FasterLevel>& line) {
   std::vector<Bracket> brackets;
   std::optional<std::size_t> decided;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == Ahead::undecided) continue;
+    if (line[i] == FasterLevel::undecided) continue;
     if (decided && line[*decided] != line[i]) brackets.push_back({*decided, i});
     decided = i;
   }

@@ -18,18 +18,18 @@ inline constexpr double kNear = 0.1, kFar = 1;  // "within 10% of the fastest", 
 // Whether an axis is one of numbers, along which there is a before and an after.
 bool is_ordered(const GridAxis& axis);
 
-enum class Ahead { undecided, first, second };
+enum class FasterLevel { undecided, first, second };
 
 // Which of two levels is the faster at each point of a line, by intervals that hold for all of its points at once (99%,
 // Bonferroni), and by more than `minimum_effect`. A comparison is that of the second over the first, as compare() has
 // it; nullptr: one of the two has no number at that point.
-std::vector<Ahead> ahead_along(const std::vector<const stats::Comparison*>& line, double minimum_effect);
+std::vector<FasterLevel> ahead_along(const std::vector<const stats::Comparison*>& line, double minimum_effect);
 
 // Two neighbours among the decided points of a line, with another level ahead: the crossing lies between them.
 struct Bracket {
   std::size_t from = 0, to = 0;  // places on the line
 };
-std::vector<Bracket> brackets_of(const std::vector<Ahead>& line);
+std::vector<Bracket> brackets_of(const std::vector<FasterLevel>& line);
 
 struct Crossing {
   std::size_t axis = 0;         // place in the grid's axes

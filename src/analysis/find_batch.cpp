@@ -61,7 +61,7 @@ BatchAnswer answer_of(const std::string& level, const std::string& at, const Lev
 
 }  // namespace
 
-BatchObservation batch_observation(const store::Row& row, const core::Case& question, const stats::Room& room) {
+BatchObservation batch_observation(const store::Row& row, const core::Case& question, const stats::CoreBudget& room) {
   BatchObservation seen;
   seen.runs = row.state == State::measured && !row.blocks.empty();
   if (!seen.runs) return seen;

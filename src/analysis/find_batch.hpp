@@ -14,7 +14,7 @@
 namespace strata::analysis {
 
 // What a row shows of its batch, from all its undisturbed blocks.
-BatchObservation batch_observation(const store::Row& row, const core::Case& question, const stats::Room& room);
+BatchObservation batch_observation(const store::Row& row, const core::Case& question, const stats::CoreBudget& room);
 
 // One level at one combination of the other axes.
 struct BatchAnswer {

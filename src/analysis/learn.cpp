@@ -30,7 +30,7 @@ class EarlierRuns {
     if (run.cases.empty() || run.version != now_.version) return false;
     const auto& run_case = run.cases.front();
     if (!run_case.trust.together.value_or(true) || run_case.trust.load.busy()) return false;
-    const auto room = room_of(run_case.question, run.machine);
+    const auto room = core_budget_of(run_case.question, run.machine);
     std::vector<const store::Row*> rows;
     for (const auto& row : run_case.rows)
       if (row.state == State::measured && !row.blocks.empty() && levels_.contains(row.level) &&

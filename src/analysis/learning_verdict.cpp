@@ -16,7 +16,7 @@ std::vector<Judged> judge_score(const Learner& reference, const std::vector<Lear
   }
   std::vector<double> p;
   for (const auto& element : all) p.push_back(element.test.p);
-  const auto rejected = stats::holm(p, stats::kLikenessAlpha);
+  const auto rejected = stats::holm(p, stats::kEquivalenceAlpha);
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i].likeness = stats::judge_likeness(all[i].test, margin, rejected[i]);
   return all;

@@ -19,7 +19,7 @@ struct Learner {
 struct Judged {
   std::string name;
   stats::PairedTest test;
-  stats::Likeness likeness = stats::Likeness::inconclusive;
+  stats::EquivalenceVerdict likeness = stats::EquivalenceVerdict::inconclusive;
 };
 
 // Levels that share no ended repeat with the reference are left out; "different" is Holm's over all that are left.

@@ -58,8 +58,8 @@ store::Row row_of(const Json& blocks) {
   return row;
 }
 
-std::optional<AgainstFixed> against_fixed(const Json& measured, const stats::Room& room, double sigma, double minimum,
-                                          bool reliable) {
+std::optional<AgainstFixed> against_fixed(const Json& measured, const stats::CoreBudget& room, double sigma,
+                                          double minimum, bool reliable) {
   if (!at(measured, "turns").is_object()) return std::nullopt;
   const auto fixed = row_of(list(measured, "turns.fixed")), open = row_of(list(measured, "turns.open"));
   const auto comparison = stats::compare(stats::log_differences(medians({&fixed, &open}, room, 0), 0, 1), sigma);
@@ -107,7 +107,7 @@ void add_sizes(OpenBatch& open, const Json& dynamic) {
 
 }  // namespace
 
-std::optional<OpenBatch> open_batch(const store::Row& row, const stats::Room& room, double sigma, double minimum,
+std::optional<OpenBatch> open_batch(const store::Row& row, const stats::CoreBudget& room, double sigma, double minimum,
                                     bool reliable) {
   const Json& dynamic = row.info.dynamic;
   if (!dynamic.is_object()) return std::nullopt;

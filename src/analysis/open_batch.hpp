@@ -11,7 +11,7 @@ namespace strata::analysis {
 
 // nullopt if the run did not ask for it. `sigma`: the process effect; `minimum`: the least effect that is claimed; not
 // `reliable`: others had the cores, so none is.
-std::optional<OpenBatch> open_batch(const store::Row& row, const stats::Room& room, double sigma, double minimum,
+std::optional<OpenBatch> open_batch(const store::Row& row, const stats::CoreBudget& room, double sigma, double minimum,
                                     bool reliable = true);
 
 }  // namespace strata::analysis

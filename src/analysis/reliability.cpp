@@ -10,12 +10,12 @@ constexpr double kWaitedShare = 0.01;  // as of a block (stats/disturbed.hpp)
 
 }  // namespace
 
-bool is_reliable(const store::Case& run_case, const stats::Room& room, std::size_t disturbed, std::size_t timed) {
+bool is_reliable(const store::Case& run_case, const stats::CoreBudget& room, std::size_t disturbed, std::size_t timed) {
   return !stats::crowded(room, run_case.trust.load.taken()) || 2 * disturbed <= timed;
 }
 
 bool is_reliable(const store::Run& run, const store::Case& run_case, const std::vector<const Learning*>& levels) {
-  const auto room = room_of(run_case.question, run.machine);
+  const auto room = core_budget_of(run_case.question, run.machine);
   std::size_t disturbed = 0, timed = 0;
   for (const auto* level : levels)
     for (const int repeat : level->repeats())

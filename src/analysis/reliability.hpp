@@ -15,7 +15,7 @@ namespace strata::analysis {
 inline const char* const kNotReliable = "not reliable";
 
 // False: others took cores that the case's threads need, and with them most of what was timed.
-bool is_reliable(const store::Case& run_case, const stats::Room& room, std::size_t disturbed, std::size_t timed);
+bool is_reliable(const store::Case& run_case, const stats::CoreBudget& room, std::size_t disturbed, std::size_t timed);
 
 // Of a training: an epoch is disturbed where its only thread waited for a core, or the case has more threads.
 bool is_reliable(const store::Run& run, const store::Case& run_case, const std::vector<const Learning*>& levels);

@@ -154,7 +154,7 @@ std::vector<SweepRunner::Point*> SweepRunner::search_on() {
       if (!curves.contains(row.name())) return;
       const auto& question = point->captured->bundle.question;
       curves[row.name()][batch] =
-          analysis::batch_observation(row, question, analysis::room_of(question, ready_.setting.machine));
+          analysis::batch_observation(row, question, analysis::core_budget_of(question, ready_.setting.machine));
     };
     if (point->open)
       for (const auto& participant : point->open->participants()) look(participant.row);

@@ -45,7 +45,7 @@ class CaseRun {
   std::vector<std::string> prepare_command(const level::Level& level) const;
   std::optional<Failure> cannot_run(const level::Level& level) const;  // as plan::cannot_run
   int threads() const { return bundle.question.threads; }
-  stats::Room room() const { return analysis::room_of(bundle.question, setting.machine); }
+  stats::CoreBudget room() const { return analysis::core_budget_of(bundle.question, setting.machine); }
 
   const Setting& setting;
   const plan::Bundle& bundle;

@@ -147,7 +147,7 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   }
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", participant.name()), -1);
-  STRATA_TRY(run_interleaved(pair, Judge{fixed_, nullptr}, turns, progress));
+  STRATA_TRY(run_interleaved(pair, ProofReferences{fixed_, nullptr}, turns, progress));
   const auto state = pair[1].row.state;
   if (!pair[1].active && (state == State::unequal || state == State::mistrusted))
     fill_failure(out, Failure{.state = state, .what = pair[1].row.reason, .hint = pair[1].row.hint});

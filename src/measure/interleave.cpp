@@ -57,7 +57,7 @@ std::vector<Compared> compare_with_reference(const std::vector<Participant>& par
   return all;
 }
 
-double disturbed_share(const store::Row& row, const stats::Room& room) {
+double disturbed_share(const store::Row& row, const stats::CoreBudget& room) {
   const auto why = analysis::disturbances(row, room);
   return why.empty() ? 0
                      : static_cast<double>(
@@ -99,7 +99,7 @@ void note_unsteady(const std::vector<Participant>& participants, const Interleav
 // processors around it. In a trial nothing is stored.
 class InterleaveSink : public run::Sink {
  public:
-  InterleaveSink(std::vector<Participant>& participants, const Judge& judge, const InterleavePlan& plan,
+  InterleaveSink(std::vector<Participant>& participants, const ProofReferences& judge, const InterleavePlan& plan,
                  const run::StopByTime& rounds, const Progress& progress)
       : participants_(participants), judge_(judge), plan_(plan), rounds_(rounds), progress_(progress) {}
 
@@ -140,7 +140,7 @@ class InterleaveSink : public run::Sink {
   Result<void> close_window(int restart, int last);
 
   std::vector<Participant>& participants_;
-  const Judge& judge_;
+  const ProofReferences& judge_;
   const InterleavePlan& plan_;
   const run::StopByTime& rounds_;
   const Progress& progress_;
@@ -242,7 +242,7 @@ std::vector<std::string> too_busy(const std::vector<Participant>& participants, 
 
 }  // namespace
 
-Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const Judge& judge,
+Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const ProofReferences& judge,
                                          const InterleavePlan& plan, const Progress& progress) {
   std::vector<LevelExecutor> executors;
   for (auto& participant : participants)

@@ -15,7 +15,7 @@ namespace strata::measure {
 struct InterleavePlan {
   plan::Effort effort;
   std::uint64_t seed = 0;  // of the order of levels, inputs and checks
-  stats::Room room;        // threads, and what they run on
+  stats::CoreBudget room;  // threads, and what they run on
   bool twice = false;      // A/A: two workers of each level
   bool together = true;    // false: memory does not hold all workers at once, so each has its restarts alone
   double process_sigma = 0.03;
@@ -42,7 +42,7 @@ struct InterleaveResult {
 
 // Runs all participants that are still active. A participant that fails is dropped with its state; an error is the
 // sink's.
-Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const Judge& judge,
+Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants, const ProofReferences& judge,
                                          const InterleavePlan& plan, const Progress& progress);
 
 }  // namespace strata::measure

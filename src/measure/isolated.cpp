@@ -125,7 +125,7 @@ std::vector<int> whole_ring(const Participant& participant) {
 }
 
 // Proves one weight set.
-Try<void> prove_set(Participant& participant, Session& session, const Judge& judge, const std::string& set,
+Try<void> prove_set(Participant& participant, Session& session, const ProofReferences& judge, const std::string& set,
                     const std::vector<int>& indices) {
   const auto outputs = STRATA_TRY(session.prove(indices));
   const auto verdict = proof::check_outputs(*judge.outputs, set, outputs, indices, participant.tolerance());
@@ -159,7 +159,7 @@ Try<void> read_back(Participant& participant, Session& session, const std::strin
 }
 
 // The loaded level's outputs of all weight sets; the timed set is loaded. False: interrupted.
-Try<bool> prove_sets(Participant& participant, Session& session, const Judge& judge) {
+Try<bool> prove_sets(Participant& participant, Session& session, const ProofReferences& judge) {
   const auto all = whole_ring(participant);
   if (!session.loaded().value("deterministic", true))
     STRATA_TRY(measure_spread(participant, session, *judge.outputs, all));
@@ -176,7 +176,7 @@ Try<bool> prove_sets(Participant& participant, Session& session, const Judge& ju
 }
 
 // What the level says and computes. False: interrupted.
-Try<bool> prove_loaded(Participant& participant, Session& session, const Judge& judge) {
+Try<bool> prove_loaded(Participant& participant, Session& session, const ProofReferences& judge) {
   if (const auto bytes = session.loaded().find("artefact_bytes");
       bytes != session.loaded().end() && bytes->is_number_integer())
     participant.row.artefact_bytes = bytes->get<std::int64_t>();
@@ -205,7 +205,7 @@ void ask_specials(Participant& participant, Session& session) {
     participant.evidence.specials = proof::lost_specials(*expected, *actual);
 }
 
-void run_alone(Participant& participant, const Judge& judge, const Progress& progress) {
+void run_alone(Participant& participant, const ProofReferences& judge, const Progress& progress) {
   progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
   auto opened = start_and_watch(participant);
   if (!opened) return participant.drop(opened.error());
@@ -220,7 +220,7 @@ void run_alone(Participant& participant, const Judge& judge, const Progress& pro
   session.end();
 }
 
-void prove_warm(Participant& participant, const Judge& judge, session::WarmProcesses& warm,
+void prove_warm(Participant& participant, const ProofReferences& judge, session::WarmProcesses& warm,
                 const std::vector<int>& cpus, const Progress& progress) {
   progress.status(fmt::format("proving {}", participant.job.level.name()), -1);
   auto opened = take_warm(participant, warm, cpus);
@@ -232,7 +232,8 @@ void prove_warm(Participant& participant, const Judge& judge, session::WarmProce
   warm.keep(std::move(*opened));
 }
 
-void prove_structure(Participant& participant, const Job& strict, const Judge& judge, const Progress& progress) {
+void prove_structure(Participant& participant, const Job& strict, const ProofReferences& judge,
+                     const Progress& progress) {
   if (participant.job.level.harness) return;
   progress.status(fmt::format("proving {} in strict float32", participant.job.level.name()), -1);
   auto opened = Session::open(strict, {});

@@ -20,7 +20,8 @@ class LevelExecutor : public run::Executor {
  public:
   // `instance`: 0, or 1 for the second worker of a level in an A/A run, which is active only as long as the first does.
   // `warm`: nullptr: a fresh process in each restart.
-  LevelExecutor(Participant& participant, int instance, const Judge& judge, int threads, session::WarmProcesses* warm)
+  LevelExecutor(Participant& participant, int instance, const ProofReferences& judge, int threads,
+                session::WarmProcesses* warm)
       : participant_(participant), instance_(instance), judge_(judge), threads_(threads), warm_(warm) {}
 
   Participant& participant() { return participant_; }
@@ -56,7 +57,7 @@ class LevelExecutor : public run::Executor {
 
   Participant& participant_;
   int instance_;
-  const Judge& judge_;
+  const ProofReferences& judge_;
   int threads_;
   session::WarmProcesses* warm_;
   std::unique_ptr<Session> session_;

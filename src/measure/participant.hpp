@@ -25,7 +25,7 @@ struct Progress {
 };
 
 // What levels are judged against: the one that the case's mode has.
-struct Judge {
+struct ProofReferences {
   const proof::Reference* outputs = nullptr;  // in the case's precision
   const proof::Reference* strict = nullptr;   // the same in float32; nullptr: that is the case's mode
   const proof::TrainReference *training = nullptr, *strict_training = nullptr;  // the same of a training step
@@ -50,7 +50,7 @@ struct Participant {
 
   std::string name() const { return job.level.name(); }
   // Verdicts of the mode that is timed.
-  std::map<std::string, proof::OutputVerdict>& verdicts(const Judge& judge) {
+  std::map<std::string, proof::OutputVerdict>& verdicts(const ProofReferences& judge) {
     return judge.strict ? evidence.in_mode : evidence.sets;
   }
   void add_start(const session::StartUp& start, int restart) {

@@ -21,7 +21,7 @@ std::chrono::milliseconds time_for(double budget_s) {
 
 Result<store::Limits> limits_of(const core::Case& question, const Json& machine, double budget_s, store::Store& store) {
   if (question.device != core::Device::cpu || question.precision != core::Precision::fp32) return store::Limits{};
-  const auto room = analysis::room_of(question, machine);
+  const auto room = analysis::core_budget_of(question, machine);
   probe::LoadMeter meter;
   const auto seen = probe::measure_limits(room.threads, time_for(budget_s));
   const auto load = meter.lap();

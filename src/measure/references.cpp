@@ -22,7 +22,7 @@ Result<void> References::open(const plan::Bundle& bundle, const plan::Bundle* st
   return {};
 }
 
-Judge References::judge() const {
+ProofReferences References::judge() const {
   const auto address = [](const auto& held) { return held ? &*held : nullptr; };
   return {.outputs = address(outputs_),
           .strict = address(strict_),
@@ -30,7 +30,7 @@ Judge References::judge() const {
           .strict_training = address(strict_training_)};
 }
 
-Judge References::strict_judge() const {
+ProofReferences References::strict_judge() const {
   const auto all = judge();
   return {.outputs = all.strict, .strict = nullptr, .training = all.strict_training, .strict_training = nullptr};
 }

@@ -17,9 +17,9 @@ class References {
   // Of mode infer.
   const proof::Reference& outputs() const { return *outputs_; }
   const proof::Power& power() const { return power_; }
-  Judge judge() const;
+  ProofReferences judge() const;
   // Of the pass in float32; only where the case's precision is another.
-  Judge strict_judge() const;
+  ProofReferences strict_judge() const;
   // What is proven of a level so far.
   proof::Certificate certificate(const Participant& participant) const;
 

@@ -139,7 +139,7 @@ Failure unequal(const OutputVerdict& verdict, const std::string& when) {
 
 }  // namespace
 
-Try<void> prove_training(Participant& participant, Session& session, const Judge& judge) {
+Try<void> prove_training(Participant& participant, Session& session, const ProofReferences& judge) {
   const TrainReference& reference = *judge.training;
   for (const auto& set : reference.sets()) {
     if (interrupted()) return {};

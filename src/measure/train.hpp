@@ -10,7 +10,7 @@ namespace strata::measure {
 
 // Proves a loaded session on all weight sets; unless the capture is light also dropout, in float32 the optimiser rule
 // by rule, and in another precision that it computes in it. Fills participant.training. An error ends the row.
-Try<void> prove_training(Participant& participant, Session& session, const Judge& judge);
+Try<void> prove_training(Participant& participant, Session& session, const ProofReferences& judge);
 
 // After warm-up: one probe step, judged, then the timed weights and the case's optimiser back, warm again. Failure: not
 // equal, or the worker's.

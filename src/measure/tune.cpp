@@ -47,7 +47,7 @@ Json nothing_to_tune(const std::vector<std::string>& elsewhere) {
                                      : fmt::format("no variant for this case ({})", fmt::join(elsewhere, "; "))}};
 }
 
-Result<Choice> choose_variant(const std::vector<Participant>& candidates, const Judge& judge,
+Result<Choice> choose_variant(const std::vector<Participant>& candidates, const ProofReferences& judge,
                               const InterleavePlan& plan, const Progress& progress) {
   std::vector<Participant> tried = candidates;
   const bool compared =

@@ -16,7 +16,7 @@ struct Choice {
 // Lets copies of the candidates that are still active, if there are two, take turns as planned (a trial) and gives the
 // one that is estimated to be fastest by at least 1%; else the first, the default. Each is compared with the first that
 // was measured, as levels are (stats/compare.hpp). Nothing is written but `record`. Error: the turns'.
-Result<Choice> choose_variant(const std::vector<Participant>& candidates, const Judge& judge,
+Result<Choice> choose_variant(const std::vector<Participant>& candidates, const ProofReferences& judge,
                               const InterleavePlan& plan, const Progress& progress);
 
 // The record of a level without a variant to try; `elsewhere`: "freezing: no mode train" of each that it has.

@@ -30,9 +30,9 @@ nlohmann::json Environment::to_json() const {
 }
 
 Result<Environment> ask_environment(const std::string& python, const Installation& place,
-                                    const std::vector<std::string>& modules, Ask more) {
+                                    const std::vector<std::string>& modules, EnvironmentDetail more) {
   worker::Launch launch;
-  std::vector<std::string> words{"-c", kAsk, more == Ask::packages ? "packages" : "modules"};
+  std::vector<std::string> words{"-c", kAsk, more == EnvironmentDetail::packages ? "packages" : "modules"};
   words.insert(words.end(), modules.begin(), modules.end());
   launch.argv = python_command(python, place.root, words);
   launch.env = python_variables({});
@@ -51,7 +51,7 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
     return fail(
         fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),
         remedy, Exit::environment);
-  if (more == Ask::packages) result.packages = outside::field(value, "packages");
+  if (more == EnvironmentDetail::packages) result.packages = outside::field(value, "packages");
   return result;
 }
 

@@ -19,11 +19,12 @@ struct Environment {
   nlohmann::json to_json() const;                     // `name` and `packages` only where they are known
 };
 
-enum class Ask { modules, packages };
+enum class EnvironmentDetail { modules, packages };
 
 // `modules`: top-level Python modules to look for (found, not imported). Error: the interpreter does not run.
 Result<Environment> ask_environment(const std::string& python, const Installation& place,
-                                    const std::vector<std::string>& modules, Ask more = Ask::modules);
+                                    const std::vector<std::string>& modules,
+                                    EnvironmentDetail more = EnvironmentDetail::modules);
 
 // That of `place.python`, whose PyTorch is measured, and strata's own, which runs the peers. Error: one does not run,
 // or the first has no PyTorch.

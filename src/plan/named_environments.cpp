@@ -130,7 +130,7 @@ Result<std::vector<NamedEnvironment>> ask_named_environments(const std::vector<N
   std::vector<NamedEnvironment> all;
   for (const auto& named_environment : named) {
     NamedEnvironment entry{named_environment.name, place_of(named_environment, place), {}};
-    auto environment = ask_environment(named_environment.python, entry.place, modules, Ask::packages);
+    auto environment = ask_environment(named_environment.python, entry.place, modules, EnvironmentDetail::packages);
     if (!environment)
       return wrong_usage(fmt::format("--env {}: {}", named_environment.name, environment.error().what),
                          "give the path of a Python interpreter that has PyTorch 2.11 or newer");

@@ -28,9 +28,9 @@ Finding unequal(std::string sentence, std::string brief) {
   return {.kind = Kind::unequal, .ratio = 0, .sentence = std::move(sentence), .brief = std::move(brief)};
 }
 
-class Judge {
+class OutputCheck {
  public:
-  Judge(const Reference& reference, std::string_view set, Tolerance tolerance)
+  OutputCheck(const Reference& reference, std::string_view set, Tolerance tolerance)
       : reference_(reference), set_(set), tolerance_(tolerance) {}
 
   Finding judge(int index, const OutputSpec& output, const TensorView& actual) const {
@@ -219,7 +219,7 @@ std::string unexpected_tensor(const Reference& reference, const SafeTensors& act
 
 // The first module, in order of execution, whose output differs; empty: no tap does.
 std::string first_differing_tap(const Reference& reference, std::string_view set, const SafeTensors& actual,
-                                std::span<const int> indices, const Judge& judge) {
+                                std::span<const int> indices, const OutputCheck& judge) {
   for (const OutputSpec& output : reference.outputs()) {
     if (!output.tap) continue;
     for (int index : indices) {
@@ -261,7 +261,7 @@ OutputVerdict check_outputs(const Reference& reference, std::string_view set, co
   if (!reference.has_set(set))
     return not_equal(fmt::format("there is no reference for weight set '{}'", set), "no reference to compare with");
   if (indices.empty()) return not_equal("no output was asked for, so nothing is proven", "no output was checked");
-  const Judge judge(reference, set, tolerance);
+  const OutputCheck judge(reference, set, tolerance);
   OutputVerdict out;
   out.follows_inputs = true;
   for (int index : indices) {

@@ -57,12 +57,12 @@ document::Table answers_table(const std::vector<BatchAnswer>& answers) {
     } else {
       const auto& seen = answer.curve.at(*answer.batch);
       row.emplace_back(
-          document::Number{.value = static_cast<double>(*answer.batch), .format = document::Format::count});
-      row.emplace_back(document::Number{.value = seen.samples_per_s, .format = document::Format::digits});
-      row.emplace_back(document::Number{.value = seen.p99_ms * 1e-3, .format = document::Format::seconds});
-      row.emplace_back(document::Number{.value = seen.utilisation, .format = document::Format::percent});
+          document::Number{.value = static_cast<double>(*answer.batch), .format = document::NumberFormat::count});
+      row.emplace_back(document::Number{.value = seen.samples_per_s, .format = document::NumberFormat::digits});
+      row.emplace_back(document::Number{.value = seen.p99_ms * 1e-3, .format = document::NumberFormat::seconds});
+      row.emplace_back(document::Number{.value = seen.utilisation, .format = document::NumberFormat::percent});
       row.emplace_back(
-          document::Number{.value = static_cast<double>(answer.fastest), .format = document::Format::count});
+          document::Number{.value = static_cast<double>(answer.fastest), .format = document::NumberFormat::count});
       row.emplace_back(fmt::format("{}", fmt::join(answer.alike, ", ")));
     }
     table.rows.push_back(std::move(row));
@@ -76,7 +76,7 @@ document::Table answers_table(const std::vector<BatchAnswer>& answers) {
 document::Figure curves(const std::vector<BatchAnswer>& answers) {
   document::Figure figure{.id = "batch_curve", .title = "Throughput against the batch", .note = ""};
   document::Panel panel;
-  panel.x = {.title = "batch", .logarithmic = true, .format = document::Format::count};
+  panel.x = {.title = "batch", .logarithmic = true, .format = document::NumberFormat::count};
   panel.y = {.title = "throughput", .unit = "samples/s", .logarithmic = true};
   for (const auto& answer : answers) {
     document::Line line;

@@ -29,8 +29,8 @@ document::Table difference_table(const analysis::DifferenceResult& difference) {
   for (const auto& level : difference.levels)
     table.rows.push_back(
         {level.name(), level.case_id, time_cell(level.before_ms), time_cell(level.after_ms),
-         level.ratio ? estimate_cell(*level.ratio, document::Format::ratio) : document::Absent{level.reason},
-         verdict_of(level), estimate_cell(level.speedup_change, document::Format::ratio)});
+         level.ratio ? estimate_cell(*level.ratio, document::NumberFormat::ratio) : document::Absent{level.reason},
+         verdict_of(level), estimate_cell(level.speedup_change, document::NumberFormat::ratio)});
   table.note =
       "Unpaired: the runs were not interleaved, so that a change of the machine counts as one of a level; the "
       "change of a speedup over the reference of its own run does not have it.";

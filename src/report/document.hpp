@@ -15,7 +15,7 @@
 namespace strata::document {
 
 // How people read a number. JSON and CSV hold it as it is, whatever its format.
-enum class Format {
+enum class NumberFormat {
   digits,   // 0.01235, 1.234, 123.4: four significant digits
   count,    // 1,128
   percent,  // a share of one: 0.9345 reads "93.45%"
@@ -29,7 +29,7 @@ enum class Align { left, right };
 // One that is not finite is shown as absent. An interval (or a range) has both ends or none.
 struct Number {
   double value = std::numeric_limits<double>::quiet_NaN();
-  Format format = Format::digits;
+  NumberFormat format = NumberFormat::digits;
   std::optional<double> low, high;
   std::string mark;  // what stands behind it for people, as "*" where a note says more
 };
@@ -50,7 +50,7 @@ struct Word {
 using Cell = std::variant<std::string, Number, Absent, Word>;
 
 // A number, or why there is none.
-inline Cell number_cell(std::optional<double> value, Format format, std::string why_not = {}) {
+inline Cell number_cell(std::optional<double> value, NumberFormat format, std::string why_not = {}) {
   if (!value) return Absent{std::move(why_not)};
   return Number{.value = *value, .format = format};
 }
@@ -76,7 +76,7 @@ struct Table {
 struct Axis {
   std::string title, unit;  // the unit is left out where the format brings one
   bool logarithmic = false;
-  Format format = Format::digits;
+  NumberFormat format = NumberFormat::digits;
   std::vector<std::string> categories;  // if any: values are places in it, from 0
   bool from_zero = false;
 };

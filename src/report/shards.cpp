@@ -63,10 +63,11 @@ document::Table peaks_table(const store::Run& run) {
   }
   for (const auto& [of, limits] : best) {
     const auto& [machine, precision, threads] = of;
-    table.rows.push_back({machine, precision,
-                          document::Number{.value = static_cast<double>(threads), .format = document::Format::count},
-                          rate_cell(limits->gflops), rate_cell(limits->gbytes_per_s), limits->instruction_set,
-                          limits->quiet ? "yes" : "no"});
+    table.rows.push_back(
+        {machine, precision,
+         document::Number{.value = static_cast<double>(threads), .format = document::NumberFormat::count},
+         rate_cell(limits->gflops), rate_cell(limits->gbytes_per_s), limits->instruction_set,
+         limits->quiet ? "yes" : "no"});
   }
   table.note =
       "Measured by each machine itself, float32 on processors alone: the highest rates measured on it so far with "
@@ -95,8 +96,8 @@ std::optional<document::Section> shards_section(const store::Run& run) {
   for (const auto& shard : shards) {
     std::vector<document::Cell> row{shard.shard, shard.run, shard.node, shard.cpu, shard.state};
     if (points)
-      row.emplace_back(
-          document::Number{.value = static_cast<double>(shard.points.value_or(0)), .format = document::Format::count});
+      row.emplace_back(document::Number{.value = static_cast<double>(shard.points.value_or(0)),
+                                        .format = document::NumberFormat::count});
     table.rows.push_back(std::move(row));
   }
   document::Section section{.id = "shards", .title = "Shards"};

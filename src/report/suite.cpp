@@ -15,7 +15,7 @@ namespace strata::report {
 namespace {
 
 document::Cell seconds_cell(const std::optional<double>& seconds) {
-  return document::number_cell(seconds, document::Format::seconds);
+  return document::number_cell(seconds, document::NumberFormat::seconds);
 }
 
 // What lists of runs say of it; of one without a verdict, why it has none.
@@ -46,7 +46,7 @@ Result<document::Table> entries_table(const std::vector<store::EntryFacts>& entr
   double place = 0;
   for (const auto& entry : entries) {
     const auto outcome = STRATA_TRY(outcome_of(entry, store));
-    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, entry.label,
+    table.rows.push_back({document::Number{.value = ++place, .format = document::NumberFormat::count}, entry.label,
                           entry.state.empty() ? "not run yet" : entry.state, seconds_cell(entry.predicted_s),
                           seconds_cell(entry.took_s), entry.run, outcome});
   }
@@ -62,7 +62,7 @@ document::Table commands_table(const std::vector<store::EntryFacts>& entries, co
                                     {.id = "report", .title = "report", .align = document::Align::left}}};
   double place = 0;
   for (const auto& entry : entries)
-    table.rows.push_back({document::Number{.value = ++place, .format = document::Format::count}, entry.command,
+    table.rows.push_back({document::Number{.value = ++place, .format = document::NumberFormat::count}, entry.command,
                           report_of(entry, store)});
   return table;
 }

@@ -44,11 +44,11 @@ document::Section everything(const Grid& grid) {
       row.emplace_back(name);
       row.emplace_back(to_string(level.state));
       row.push_back(cell_or_absent(sample_time_of(cell, level)));
-      row.push_back(cell.reliable ? cell_or_absent(number_of(level.speedup, document::Format::ratio))
+      row.push_back(cell.reliable ? cell_or_absent(number_of(level.speedup, document::NumberFormat::ratio))
                                   : document::Cell{document::Absent{analysis::kNotReliable}});
-      row.push_back(cell_or_absent(number_of(level.processor_speedup, document::Format::ratio)));
+      row.push_back(cell_or_absent(number_of(level.processor_speedup, document::NumberFormat::ratio)));
       row.push_back(
-          document::number_cell(level.peak_bytes, document::Format::bytes,
+          document::number_cell(level.peak_bytes, document::NumberFormat::bytes,
                                 level.expected_bytes ? "foreseen: " + size(*level.expected_bytes) : std::string()));
       row.emplace_back(level.reason);
       table.rows.push_back(std::move(row));

@@ -56,11 +56,11 @@ Quantity speedup_quantity(const Grid& grid) {
   return {.name = "speedup over " + grid.reference,
           .scale = {.title = fmt::format("speedup over {}", grid.reference),
                     .logarithmic = true,
-                    .format = document::Format::ratio},
+                    .format = document::NumberFormat::ratio},
           .middle = 1,
           .note = "In brackets: a speedup whose 99% interval does not exclude 1.",
           .field = [](const GridCell&, const std::string&, const CellLevel& level) {
-            document::SurfaceField field{.number = number_of(level.speedup, document::Format::ratio)};
+            document::SurfaceField field{.number = number_of(level.speedup, document::NumberFormat::ratio)};
             if (std::isfinite(level.speedup.value) && !is_resolved(level))
               field.label = fmt::format("({:.2f})", level.speedup.value);
             return field;
@@ -71,12 +71,12 @@ Quantity memory_over_reference(const Grid& grid) {
   return {.name = "memory over " + grid.reference,
           .scale = {.title = fmt::format("peak memory as a multiple of {}'s", grid.reference),
                     .logarithmic = true,
-                    .format = document::Format::ratio},
+                    .format = document::NumberFormat::ratio},
           .middle = 1,
           .note = "Peak of the private memory of a process in which the level was alone.",
           .field = [&grid](const GridCell& cell, const std::string&, const CellLevel& level) {
             const auto* reference = level_in(&cell, grid.reference);
-            document::SurfaceField field{.number = {.format = document::Format::ratio}};
+            document::SurfaceField field{.number = {.format = document::NumberFormat::ratio}};
             if (level.peak_bytes && reference && reference->peak_bytes && *reference->peak_bytes > 0)
               field.number.value = *level.peak_bytes / *reference->peak_bytes;
             return field;
@@ -87,34 +87,37 @@ std::vector<Quantity> quantities_of(const Grid& grid) {
   std::vector<Quantity> all;
   if (!grid.reference.empty()) all.push_back(speedup_quantity(grid));
   all.push_back({.name = "time of a sample",
-                 .scale = {.title = "time of a sample", .logarithmic = true, .format = document::Format::seconds},
+                 .scale = {.title = "time of a sample", .logarithmic = true, .format = document::NumberFormat::seconds},
                  .middle = std::nullopt,
                  .note = "",
                  .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
                    return document::SurfaceField{.number = sample_time_of(cell, level)};
                  }});
-  all.push_back({.name = "time of an iteration",
-                 .scale = {.title = "time of an iteration", .logarithmic = true, .format = document::Format::seconds},
-                 .middle = std::nullopt,
-                 .note = "",
-                 .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
-                   return document::SurfaceField{.number = iteration_time_of(cell, level)};
-                 }});
   all.push_back(
-      {.name = "throughput",
-       .scale = {.title = "throughput", .unit = "samples/s", .logarithmic = true, .format = document::Format::digits},
+      {.name = "time of an iteration",
+       .scale = {.title = "time of an iteration", .logarithmic = true, .format = document::NumberFormat::seconds},
        .middle = std::nullopt,
        .note = "",
        .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
-         return document::SurfaceField{.number = throughput_of(cell, level)};
+         return document::SurfaceField{.number = iteration_time_of(cell, level)};
        }});
+  all.push_back({.name = "throughput",
+                 .scale = {.title = "throughput",
+                           .unit = "samples/s",
+                           .logarithmic = true,
+                           .format = document::NumberFormat::digits},
+                 .middle = std::nullopt,
+                 .note = "",
+                 .field = [](const GridCell& cell, const std::string&, const CellLevel& level) {
+                   return document::SurfaceField{.number = throughput_of(cell, level)};
+                 }});
   all.push_back({.name = "peak memory",
-                 .scale = {.title = "peak memory", .logarithmic = true, .format = document::Format::bytes},
+                 .scale = {.title = "peak memory", .logarithmic = true, .format = document::NumberFormat::bytes},
                  .middle = std::nullopt,
                  .note = "Peak of the private memory of a process in which the level was alone.",
                  .field = [](const GridCell&, const std::string&, const CellLevel& level) {
-                   return document::SurfaceField{
-                       .number = {.value = level.peak_bytes.value_or(stats::nan), .format = document::Format::bytes}};
+                   return document::SurfaceField{.number = {.value = level.peak_bytes.value_or(stats::nan),
+                                                            .format = document::NumberFormat::bytes}};
                  }});
   if (!grid.reference.empty()) all.push_back(memory_over_reference(grid));
   for (const auto& meter : shown_meters())
@@ -238,7 +241,7 @@ document::Section sweep_lines(const Grid& grid, const SweepLayout& layout) {
       if (const auto* rows = layout.rows()) panel.title = fmt::format("{} {}", rows->name, rows->values[r]);
       panel.x = {.title = axis->name, .logarithmic = numbers};
       if (!numbers) panel.x.categories = axis->values;
-      panel.y = {.title = "time of a sample", .logarithmic = true, .format = document::Format::seconds};
+      panel.y = {.title = "time of a sample", .logarithmic = true, .format = document::NumberFormat::seconds};
       for (const auto& name : grid.levels) {
         document::Line line;
         line.name = line.group = name;

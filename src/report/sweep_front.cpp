@@ -97,8 +97,8 @@ document::Panel SameWork::panel_of(const Group& group) const {
     if (layout_.is_chosen(i)) continue;
     panel.title += fmt::format("{}{} {}", panel.title.empty() ? "" : ", ", grid_.axes[i].name, group.at[i]);
   }
-  panel.x = {.title = "time of a sample", .logarithmic = true, .format = document::Format::seconds};
-  panel.y = {.title = "peak memory", .logarithmic = true, .format = document::Format::bytes};
+  panel.x = {.title = "time of a sample", .logarithmic = true, .format = document::NumberFormat::seconds};
+  panel.y = {.title = "peak memory", .logarithmic = true, .format = document::NumberFormat::bytes};
   for (const auto& name : grid_.levels) {
     std::vector<Place> own;
     for (const auto& place : group.places)
@@ -131,7 +131,7 @@ document::Table front_table(const analysis::Grid& grid, const SameWork& works) {
       row.emplace_back(place.level);
       if (works.has_batches()) row.emplace_back(fmt::format("{:.0f}", place.cell->batch));
       row.emplace_back(sample_time_of(*place.cell, place.cell->levels.at(place.level)));
-      row.emplace_back(document::Number{.value = place.bytes, .format = document::Format::bytes});
+      row.emplace_back(document::Number{.value = place.bytes, .format = document::NumberFormat::bytes});
       table.rows.push_back(std::move(row));
     }
   table.note = "By the estimates, of all levels and batches at the same work.";

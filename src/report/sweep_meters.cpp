@@ -18,34 +18,34 @@ constexpr std::array kShownMeters{
     ShownMeter{.which = core::Metric::cpu_utilisation,
                .id = "cpu_utilisation",
                .title = "processors used",
-               .format = document::Format::percent,
+               .format = document::NumberFormat::percent,
                .note = "Processor time over the time of the iterations and the threads that were asked for."},
     ShownMeter{.which = core::Metric::run_queue_wait,
                .id = "run_queue_wait",
                .title = "waiting for a processor",
-               .format = document::Format::seconds,
+               .format = document::NumberFormat::seconds,
                .factor = 1e-3,
                .note = "Of one iteration, all threads together."},
     ShownMeter{.which = core::Metric::page_faults,
                .id = "page_faults",
                .title = "page faults of an iteration",
-               .format = document::Format::digits,
+               .format = document::NumberFormat::digits,
                .note = "Pages that the kernel gave or mapped."},
     ShownMeter{.which = core::Metric::disk_page_faults,
                .id = "disk_page_faults",
                .title = "page faults from disk of an iteration",
-               .format = document::Format::digits,
+               .format = document::NumberFormat::digits,
                .note = "Pages that had to be read from a disk."},
     ShownMeter{.which = core::Metric::switched_out,
                .id = "switched_out",
                .title = "times switched out in an iteration",
-               .format = document::Format::digits,
+               .format = document::NumberFormat::digits,
                .note = "Times that the kernel took a processor away."},
     ShownMeter{.which = core::Metric::energy,
                .id = "energy",
                .title = "energy of an iteration",
                .unit = "J",
-               .format = document::Format::digits,
+               .format = document::NumberFormat::digits,
                .note = "Of the whole processor while the level had its turn."},
 };
 
@@ -58,7 +58,7 @@ struct MeterColumn {
 MeterColumn memory_column(const char* id, const char* title, std::optional<double> CellLevel::*bytes,
                           const char* why_not) {
   return {{.id = id, .title = title}, [bytes, why_not](const GridCell&, const CellLevel& level) {
-            return document::number_cell(level.*bytes, document::Format::bytes, why_not);
+            return document::number_cell(level.*bytes, document::NumberFormat::bytes, why_not);
           }};
 }
 

@@ -17,7 +17,7 @@ namespace strata::report {
 // sweep_values.cpp: the numbers of a level at a point, as tables and figures have them.
 
 // A value with its interval, if both ends are known.
-document::Number number_of(const stats::Interval& interval, document::Format format, double factor = 1);
+document::Number number_of(const stats::Interval& interval, document::NumberFormat format, double factor = 1);
 
 // Behind a time of a point that is not reliable; no figure has such a number.
 inline constexpr const char* kNotReliableMark = "?";
@@ -66,7 +66,7 @@ document::Section sweep_time_and_memory(const analysis::Grid& grid, const SweepL
 struct ShownMeter {
   core::Metric which;
   const char *id, *title, *unit = "";  // `unit`: where the format brings none
-  document::Format format = document::Format::digits;
+  document::NumberFormat format = document::NumberFormat::digits;
   double factor = 1;
   const char* note = "";
 };

@@ -95,7 +95,7 @@ std::string behind_words(const analysis::Standing& own) {
 }
 
 document::Number count_of(std::size_t value) {
-  return {.value = static_cast<double>(value), .format = document::Format::count};
+  return {.value = static_cast<double>(value), .format = document::NumberFormat::count};
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace strata::report {
 
-document::Number number_of(const stats::Interval& interval, document::Format format, double factor) {
+document::Number number_of(const stats::Interval& interval, document::NumberFormat format, double factor) {
   document::Number number{.value = factor * interval.value, .format = format};
   if (std::isfinite(interval.low) && std::isfinite(interval.high))
     number.low = factor * interval.low, number.high = factor * interval.high;
@@ -22,17 +22,17 @@ document::Number marked(const analysis::GridCell& cell, document::Number number)
 }  // namespace
 
 document::Number iteration_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
-  return marked(cell, number_of(level.iteration_ms, document::Format::seconds, 1e-3));
+  return marked(cell, number_of(level.iteration_ms, document::NumberFormat::seconds, 1e-3));
 }
 
 document::Number sample_time_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
-  return marked(cell, number_of(level.iteration_ms, document::Format::seconds, 1e-3 / cell.batch));
+  return marked(cell, number_of(level.iteration_ms, document::NumberFormat::seconds, 1e-3 / cell.batch));
 }
 
 document::Number throughput_of(const analysis::GridCell& cell, const analysis::CellLevel& level) {
   const auto& ms = level.iteration_ms;
   return marked(cell, number_of({1e3 * cell.batch / ms.value, 1e3 * cell.batch / ms.high, 1e3 * cell.batch / ms.low},
-                                document::Format::digits));
+                                document::NumberFormat::digits));
 }
 
 const analysis::CellLevel* level_in(const analysis::GridCell* cell, const std::string& name) {

@@ -56,7 +56,7 @@ analysis::SizesByStep sizes_of(const TrainedLevel& level) {
   return analysis::layer_sizes(level.series, level.row->info.layers);
 }
 
-document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::Format format,
+document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::NumberFormat format,
                            const std::string& why) {
   if (!spread) return document::Absent{why};
   document::Number number{.value = spread->mean, .format = format};

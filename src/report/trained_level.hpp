@@ -32,7 +32,7 @@ const TrainedLevel* reference_of(const std::vector<TrainedLevel>& levels, const 
 analysis::SizesByStep sizes_of(const TrainedLevel& level);
 
 // A mean with the least and the most of its repeats; `why`: said where there is none.
-document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::Format format,
+document::Cell spread_cell(const std::optional<analysis::Spread>& spread, document::NumberFormat format,
                            const std::string& why = {});
 
 }  // namespace strata::report

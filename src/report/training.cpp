@@ -21,8 +21,8 @@ namespace {
 using analysis::Spread;
 using document::Absent;
 using document::Cell;
-using document::Format;
 using document::Number;
+using document::NumberFormat;
 
 using Level = TrainedLevel;
 
@@ -38,7 +38,7 @@ std::optional<Spread> scaled(std::optional<Spread> spread, double factor) {
 // Of a level over the reference, by its steps or by processor time.
 Cell speedup_cell(const Level& level, const Level* reference, const std::string& by = "step_time") {
   if (!reference) return Absent{};
-  return spread_cell(analysis::speedup(level.learning, reference->learning, by), Format::ratio);
+  return spread_cell(analysis::speedup(level.learning, reference->learning, by), NumberFormat::ratio);
 }
 
 document::Table result_table(const std::vector<Level>& levels, const store::Case& run_case, bool reliable) {
@@ -65,17 +65,18 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
     const auto peak = why.empty() ? number(row.memory, "peak_private_bytes") : std::nullopt;
     table.rows.push_back(
         {row.name(),
-         document::number_cell(why.empty() ? std::optional<double>(learning.epochs()) : std::nullopt, Format::count),
-         spread_cell(best ? std::optional(best->value) : std::nullopt, Format::percent, why),
-         spread_cell(best ? std::optional(best->epoch) : std::nullopt, Format::digits),
-         spread_cell(learning.last("test_accuracy"), Format::percent),
-         spread_cell(learning.last("test_loss"), Format::digits),
-         spread_cell(scaled(learning.mean_of_all("step_time"), 1e-3), Format::seconds),
+         document::number_cell(why.empty() ? std::optional<double>(learning.epochs()) : std::nullopt,
+                               NumberFormat::count),
+         spread_cell(best ? std::optional(best->value) : std::nullopt, NumberFormat::percent, why),
+         spread_cell(best ? std::optional(best->epoch) : std::nullopt, NumberFormat::digits),
+         spread_cell(learning.last("test_accuracy"), NumberFormat::percent),
+         spread_cell(learning.last("test_loss"), NumberFormat::digits),
+         spread_cell(scaled(learning.mean_of_all("step_time"), 1e-3), NumberFormat::seconds),
          told || &level == reference ? speedup_cell(level, reference) : Cell{Absent{analysis::kNotReliable}},
-         spread_cell(learning.mean_of_all("samples_per_s"), Format::count),
-         spread_cell(learning.mean_of_all("epoch_seconds"), Format::seconds),
-         spread_cell(learning.mean_of_all("cpu_utilisation"), Format::percent),
-         document::number_cell(peak, Format::bytes)});
+         spread_cell(learning.mean_of_all("samples_per_s"), NumberFormat::count),
+         spread_cell(learning.mean_of_all("epoch_seconds"), NumberFormat::seconds),
+         spread_cell(learning.mean_of_all("cpu_utilisation"), NumberFormat::percent),
+         document::number_cell(peak, NumberFormat::bytes)});
     if (!reliable) table.rows.back().push_back(speedup_cell(level, reference, analysis::by_processor_time));
   }
   if (!reliable) table.columns.push_back({.id = "processor_speedup", .title = "speedup by processor time"});
@@ -110,14 +111,14 @@ document::Panel panel(const std::vector<Level>& levels, const std::string& title
       .title = title,
       .x = against_time ? document::Axis{.title = "training time", .unit = "s"} : document::Axis{.title = "epoch"},
       .y = y};
-  if (against_time) out.x.format = Format::seconds;
+  if (against_time) out.x.format = NumberFormat::seconds;
   for (const auto& level : levels)
     if (auto line = curve(level, name, against_time); !line.x.empty()) out.lines.push_back(std::move(line));
   return out;
 }
 
 document::Section curves(const std::vector<Level>& levels) {
-  const document::Axis accuracy{.title = "accuracy", .logarithmic = false, .format = Format::percent},
+  const document::Axis accuracy{.title = "accuracy", .logarithmic = false, .format = NumberFormat::percent},
       loss{.title = "loss"};
   document::Section section{.id = "curves", .title = "How they learn"};
   const auto add = [&](const char* id, const char* title, bool against_time) {
@@ -142,16 +143,16 @@ document::Table meters(const std::vector<Level>& levels) {
                         .columns = {{.id = "level", .title = "level", .align = document::Align::left}}};
   struct Meter {
     const char *name, *title, *unit = "";
-    Format format;
+    NumberFormat format;
   };
   const Meter all[] = {
-      {.name = "cpu_seconds", .title = "processor time", .format = Format::seconds},
-      {.name = "run_queue_wait_seconds", .title = "waiting for a processor", .format = Format::seconds},
-      {.name = "minor_faults", .title = "page faults", .format = Format::count},
-      {.name = "major_faults", .title = "of them from disk", .format = Format::count},
-      {.name = "switched_out", .title = "times switched out", .format = Format::count},
-      {.name = "peak_resident_bytes", .title = "peak resident memory", .format = Format::bytes},
-      {.name = "energy_joules", .title = "energy", .unit = "J", .format = Format::digits}};
+      {.name = "cpu_seconds", .title = "processor time", .format = NumberFormat::seconds},
+      {.name = "run_queue_wait_seconds", .title = "waiting for a processor", .format = NumberFormat::seconds},
+      {.name = "minor_faults", .title = "page faults", .format = NumberFormat::count},
+      {.name = "major_faults", .title = "of them from disk", .format = NumberFormat::count},
+      {.name = "switched_out", .title = "times switched out", .format = NumberFormat::count},
+      {.name = "peak_resident_bytes", .title = "peak resident memory", .format = NumberFormat::bytes},
+      {.name = "energy_joules", .title = "energy", .unit = "J", .format = NumberFormat::digits}};
   std::vector<std::string> missing;
   for (const auto& level : levels)
     if (level.measured()) table.rows.push_back({level.row->name()});
@@ -193,10 +194,10 @@ document::Section phases(const std::vector<Level>& levels) {
     if (!level.measured()) continue;
     std::vector<Cell> row{level.row->name()};
     for (const auto& [name, title] : per_epoch)
-      row.push_back(spread_cell(level.learning.mean_of_all(name), Format::seconds));
+      row.push_back(spread_cell(level.learning.mean_of_all(name), NumberFormat::seconds));
     for (const char* phase : steps) {
       const auto ms = phase_ms(*level.row, phase);
-      row.push_back(document::number_cell(ms ? std::optional(*ms * 1e-3) : std::nullopt, Format::seconds));
+      row.push_back(document::number_cell(ms ? std::optional(*ms * 1e-3) : std::nullopt, NumberFormat::seconds));
     }
     table.rows.push_back(std::move(row));
   }
@@ -221,8 +222,8 @@ document::Section proof(const std::vector<Level>& levels) {
                in_windows = number(level.row->proof, "in_the_middle.steps_in_windows");
     const auto share = steps && in_windows && *steps > 0 ? std::optional(*in_windows / *steps) : std::nullopt;
     table.rows.push_back({level.row->name(), to_string(level.state), text(level.row->proof, "verdict"),
-                          document::number_cell(middle, Format::count), document::number_cell(share, Format::percent),
-                          level.reason});
+                          document::number_cell(middle, NumberFormat::count),
+                          document::number_cell(share, NumberFormat::percent), level.reason});
   }
   table.note =
       "Before the first epoch a step of every level is proven against float64. In windows of a few steps that are "
@@ -242,9 +243,9 @@ document::Table time_to_accuracy(const std::vector<Level>& levels, double target
   for (const auto& level : levels) {
     if (!level.measured()) continue;
     const auto reached = level.learning.reached("test_accuracy", target);
-    table.rows.push_back({level.row->name(), spread_cell(reached.epoch, Format::digits),
-                          spread_cell(reached.seconds, Format::seconds),
-                          Number{.value = static_cast<double>(reached.never), .format = Format::count}});
+    table.rows.push_back({level.row->name(), spread_cell(reached.epoch, NumberFormat::digits),
+                          spread_cell(reached.seconds, NumberFormat::seconds),
+                          Number{.value = static_cast<double>(reached.never), .format = NumberFormat::count}});
   }
   table.note =
       "Of the repeats that did, to the end of the epoch in which they did; steps and waiting for images, no scoring.";

@@ -12,8 +12,8 @@ namespace strata::report {
 namespace {
 
 using document::Cell;
-using document::Format;
 using document::number_cell;
+using document::NumberFormat;
 
 // A part of the way that takes time, in seconds; nullopt: it is not known, or the level has none.
 struct CycleStep {
@@ -54,10 +54,11 @@ document::Table cycle_table(const std::vector<TrainedLevel>& levels) {
     if (!level.measured()) continue;
     const auto& lines = level.row->info.lines;
     std::vector<Cell> row{level.row->name(),
-                          number_cell(lines ? std::optional<double>(lines->total) : std::nullopt, Format::count)};
-    for (const auto& step : kCycleSteps) row.push_back(number_cell(step.seconds(level), Format::seconds));
+                          number_cell(lines ? std::optional<double>(lines->total) : std::nullopt, NumberFormat::count)};
+    for (const auto& step : kCycleSteps) row.push_back(number_cell(step.seconds(level), NumberFormat::seconds));
     const auto shipped = analysis::shipped_bytes(*level.row);
-    row.push_back(number_cell(shipped ? std::optional(static_cast<double>(*shipped)) : std::nullopt, Format::bytes));
+    row.push_back(
+        number_cell(shipped ? std::optional(static_cast<double>(*shipped)) : std::nullopt, NumberFormat::bytes));
     table.rows.push_back(std::move(row));
   }
   table.note =
@@ -104,9 +105,10 @@ document::Table behind_table(const std::vector<TrainedLevel>& levels, const Trai
     const auto own = step.seconds(reference);
     const auto best = best_level(levels, step);
     if (!own || !best.level) continue;
-    table.rows.push_back({step.title, document::Number{.value = *own, .format = Format::seconds},
-                          document::Number{.value = best.seconds, .format = Format::seconds}, best.level->row->name(),
-                          document::Number{.value = *own / best.seconds, .format = Format::ratio},
+    table.rows.push_back({step.title, document::Number{.value = *own, .format = NumberFormat::seconds},
+                          document::Number{.value = best.seconds, .format = NumberFormat::seconds},
+                          best.level->row->name(),
+                          document::Number{.value = *own / best.seconds, .format = NumberFormat::ratio},
                           words_of_distance(*own / best.seconds - 1)});
   }
   table.note =

@@ -81,7 +81,7 @@ document::Table scheme_details(const std::vector<SchemeTraining>& trainings) {
       const auto fate = fate_of(training, level);
       if (!fate || (fate->words.empty() && fate->fate == Fate::learns)) continue;
       const auto step = fate->step ? document::Cell{document::Number{.value = static_cast<double>(*fate->step),
-                                                                     .format = document::Format::count}}
+                                                                     .format = document::NumberFormat::count}}
                                    : document::Cell{document::Absent{}};
       table.rows.push_back(
           {training.scheme(), level.row->name(), outcome_words(*fate), step, fate->layer,

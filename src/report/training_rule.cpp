@@ -17,7 +17,7 @@ Convergence convergence_of(const analysis::Learner& learner, double target) {
 
 document::Cell epochs_cell(double value, const char* why) {
   if (!std::isfinite(value)) return document::Absent{why};
-  return document::Number{.value = value, .format = document::Format::digits};
+  return document::Number{.value = value, .format = document::NumberFormat::digits};
 }
 
 bool has_enough_runs(const Convergence& convergence) {
@@ -72,13 +72,14 @@ document::Section mlperf_rule(const analysis::Learner& reference, const std::vec
     const auto level = convergence_of(other, target);
     const bool judged = has_enough_runs(level);
     const double none = std::nan("");
-    table.rows.push_back({other.name,
-                          document::Number{.value = static_cast<double>(level.runs), .format = document::Format::count},
-                          epochs_cell(judged ? level.mean : none, judged ? "does not converge" : "too few repeats"),
-                          epochs_cell(judged ? stats::fewest_epochs(own, level.runs_used()) : none, "too few repeats"),
-                          epochs_cell(judged ? stats::fewest_epochs(level, own.runs_used()) : none,
-                                      judged ? "a repeat never did" : "too few repeats"),
-                          words_by_rule(own, level)});
+    table.rows.push_back(
+        {other.name,
+         document::Number{.value = static_cast<double>(level.runs), .format = document::NumberFormat::count},
+         epochs_cell(judged ? level.mean : none, judged ? "does not converge" : "too few repeats"),
+         epochs_cell(judged ? stats::fewest_epochs(own, level.runs_used()) : none, "too few repeats"),
+         epochs_cell(judged ? stats::fewest_epochs(level, own.runs_used()) : none,
+                     judged ? "a repeat never did" : "too few repeats"),
+         words_by_rule(own, level)});
   }
   table.note = fmt::format(
       "{}, with {} as the reference, whose mean is {:.4g}, and then with each level as the reference of {}. Means "

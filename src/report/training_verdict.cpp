@@ -12,10 +12,10 @@ namespace strata::report {
 namespace {
 
 using analysis::Judged;
-using stats::Likeness;
+using stats::EquivalenceVerdict;
 
 document::Cell difference_cell(const stats::PairedTest& test) {
-  document::Number number{.value = test.mean, .format = document::Format::digits};
+  document::Number number{.value = test.mean, .format = document::NumberFormat::digits};
   if (std::isfinite(test.half95)) {
     number.low = test.mean - test.half95;
     number.high = test.mean + test.half95;
@@ -25,8 +25,9 @@ document::Cell difference_cell(const stats::PairedTest& test) {
 
 std::string words_of(const Judged& judged, double margin) {
   const auto word = std::string(to_string(judged.likeness));
-  if (judged.likeness == Likeness::equivalent && judged.test.excludes_zero()) return word + ", though not the same";
-  if (judged.likeness != Likeness::inconclusive) return word;
+  if (judged.likeness == EquivalenceVerdict::equivalent && judged.test.excludes_zero())
+    return word + ", though not the same";
+  if (judged.likeness != EquivalenceVerdict::inconclusive) return word;
   if (judged.test.repeats < 2) return word + ": one repeat has no scatter";
   const auto needed = stats::repeats_to_decide(judged.test, margin);
   return needed && *needed > judged.test.repeats ? fmt::format("{}: about {} repeats would decide", word, *needed)
@@ -61,7 +62,7 @@ document::Section verdicts(const Learner& reference, const std::vector<Learner>&
   for (const auto& verdict : accuracy) {
     std::vector<document::Cell> row{
         verdict.name,
-        document::Number{.value = static_cast<double>(verdict.test.repeats), .format = document::Format::count},
+        document::Number{.value = static_cast<double>(verdict.test.repeats), .format = document::NumberFormat::count},
         difference_cell(in_points(verdict).test), words_of(verdict, margins.accuracy)};
     const auto other =
         std::find_if(loss.begin(), loss.end(), [&](const Judged& two) { return two.name == verdict.name; });
@@ -84,15 +85,15 @@ document::Section verdicts(const Learner& reference, const std::vector<Learner>&
 std::string verdict_words(const Learner& reference, const std::vector<Learner>& others, const Margins& margins,
                           double test_images) {
   const auto all = analysis::judge_accuracy(reference, others, margins.accuracy, test_images);
-  std::map<Likeness, std::vector<std::string>> by_word;
+  std::map<EquivalenceVerdict, std::vector<std::string>> by_word;
   for (const auto& element : all) by_word[element.likeness].push_back(element.name);
   std::vector<std::string> parts;
   for (const auto& [likeness, names] : by_word)
     parts.push_back(fmt::format("{} {}", fmt::join(names, ", "),
-                                likeness == Likeness::equivalent  ? "equivalent to it"
-                                : likeness == Likeness::different ? "different from it"
-                                                                  : "inconclusive"));
-  if (parts.empty() || by_word[Likeness::inconclusive].size() == all.size()) return {};
+                                likeness == EquivalenceVerdict::equivalent  ? "equivalent to it"
+                                : likeness == EquivalenceVerdict::different ? "different from it"
+                                                                            : "inconclusive"));
+  if (parts.empty() || by_word[EquivalenceVerdict::inconclusive].size() == all.size()) return {};
   return fmt::format(" Against {}, to {} of test accuracy: {}.", reference.name, margin_words(margins.accuracy),
                      fmt::join(parts, "; "));
 }

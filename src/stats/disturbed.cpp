@@ -27,7 +27,7 @@ Undisturbed look_of(const std::vector<double>& medians) {
 
 // Why a block is disturbed by what is known of it alone; "" if it is not. nullopt: its time has to be judged by
 // others'.
-std::optional<std::string> by_itself(const BlockTiming& block, const Room& room) {
+std::optional<std::string> by_itself(const BlockTiming& block, const CoreBudget& room) {
   const double waited = block.runq_ns / block.wall_ns;
   if (room.threads <= 1 && !std::isnan(waited))
     return waited > 0.01 ? fmt::format("waited {:.1f}% of its time for a core", 100 * waited) : std::string();
@@ -39,13 +39,13 @@ std::optional<std::string> by_itself(const BlockTiming& block, const Room& room)
 
 }  // namespace
 
-bool crowded(const Room& room, double taken) {
+bool crowded(const CoreBudget& room, double taken) {
   if (!(taken > tolerated_load) || room.cores < 1) return false;  // also where it is NaN
   const double cores = room.cores;
   return room.threads + taken * std::max(room.processors, room.cores) > (1 + tolerated_load) * cores;
 }
 
-std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, const Room& room) {
+std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, const CoreBudget& room) {
   std::vector<std::string> why(blocks.size());
   std::vector<std::size_t> open;
   std::map<int, std::vector<double>> undisturbed;  // medians of each restart

@@ -13,7 +13,7 @@ namespace strata::stats {
 
 // What the threads of a case have to run on. `cores` 0: unknown, or the work is not on processors; then nothing is
 // crowded.
-struct Room {
+struct CoreBudget {
   int threads = 1;     // of every level
   int cores = 0;       // that the run may use
   int processors = 0;  // logical ones on them
@@ -24,7 +24,7 @@ inline constexpr double tolerated_load = 0.1;
 
 // Whether the threads need cores that others took: threads and others together need over a tenth more cores than there
 // are. `taken`: the share of all processors' time that others had. Each busy processor of others counts as a core.
-bool crowded(const Room& room, double taken);
+bool crowded(const CoreBudget& room, double taken);
 
 // What the driver knows of a block when it decides whether something disturbed it.
 struct BlockTiming {
@@ -38,6 +38,6 @@ struct BlockTiming {
 // Blocks of one level -> why each is disturbed, empty if not. One thread whose wait is known: run-queue wait over 1% of
 // wall. Otherwise (more threads cause waits themselves): others crowded it, or its median is over 10% and over 5 robust
 // SDs above that of the level's undisturbed blocks: those of its restart if there are eight, else of all restarts.
-std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, const Room& room);
+std::vector<std::string> disturbed(std::span<const BlockTiming> blocks, const CoreBudget& room);
 
 }  // namespace strata::stats

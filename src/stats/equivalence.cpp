@@ -22,11 +22,11 @@ double half_width(double deviation, int repeats, double confidence, double floor
 
 PairedTest test_of(double mean, double deviation, int repeats, double floor) {
   PairedTest test{.repeats = repeats, .mean = mean, .deviation = deviation, .floor = floor};
-  test.half90 = half_width(deviation, repeats, 1 - 2 * kLikenessAlpha, floor);
-  test.half95 = half_width(deviation, repeats, 1 - kLikenessAlpha, floor);
+  test.half90 = half_width(deviation, repeats, 1 - 2 * kEquivalenceAlpha, floor);
+  test.half95 = half_width(deviation, repeats, 1 - kEquivalenceAlpha, floor);
   if (repeats < 2) return test;
   // The standard error that the floored interval has.
-  const double error = test.half95 / student_t_quantile(1 - kLikenessAlpha / 2, repeats - 1);
+  const double error = test.half95 / student_t_quantile(1 - kEquivalenceAlpha / 2, repeats - 1);
   if (error > 0)
     test.p = student_t_two_sided(std::abs(mean) / error, repeats - 1);
   else
@@ -36,13 +36,13 @@ PairedTest test_of(double mean, double deviation, int repeats, double floor) {
 
 }  // namespace
 
-std::string_view to_string(Likeness likeness) {
+std::string_view to_string(EquivalenceVerdict likeness) {
   switch (likeness) {
-    case Likeness::equivalent:
+    case EquivalenceVerdict::equivalent:
       return "equivalent";
-    case Likeness::different:
+    case EquivalenceVerdict::different:
       return "different";
-    case Likeness::inconclusive:
+    case EquivalenceVerdict::inconclusive:
       break;
   }
   return "inconclusive";
@@ -66,18 +66,18 @@ std::vector<bool> holm(std::span<const double> p, double alpha) {
   return rejected;
 }
 
-Likeness judge_likeness(const PairedTest& test, double margin, bool rejected) {
-  if (test.repeats < 2) return Likeness::inconclusive;
-  if (std::abs(test.mean) + test.half90 <= margin) return Likeness::equivalent;
-  if (rejected && std::abs(test.mean) > margin) return Likeness::different;
-  return Likeness::inconclusive;
+EquivalenceVerdict judge_likeness(const PairedTest& test, double margin, bool rejected) {
+  if (test.repeats < 2) return EquivalenceVerdict::inconclusive;
+  if (std::abs(test.mean) + test.half90 <= margin) return EquivalenceVerdict::equivalent;
+  if (rejected && std::abs(test.mean) > margin) return EquivalenceVerdict::different;
+  return EquivalenceVerdict::inconclusive;
 }
 
 std::optional<int> repeats_to_decide(const PairedTest& test, double margin) {
   if (test.repeats < 2) return std::nullopt;
   for (int repeats = 2; repeats <= kMostRepeats; ++repeats) {
     const auto then = test_of(test.mean, test.deviation, repeats, test.floor);
-    if (judge_likeness(then, margin, then.excludes_zero()) != Likeness::inconclusive) return repeats;
+    if (judge_likeness(then, margin, then.excludes_zero()) != EquivalenceVerdict::inconclusive) return repeats;
   }
   return std::nullopt;
 }

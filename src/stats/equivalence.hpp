@@ -11,10 +11,10 @@
 
 namespace strata::stats {
 
-enum class Likeness { equivalent, different, inconclusive };
-std::string_view to_string(Likeness likeness);
+enum class EquivalenceVerdict { equivalent, different, inconclusive };
+std::string_view to_string(EquivalenceVerdict likeness);
 
-inline constexpr double kLikenessAlpha = 0.05;  // of both tests
+inline constexpr double kEquivalenceAlpha = 0.05;  // of both tests
 
 // Of the mean of paired differences (level minus reference); half widths of its 90% and 95% intervals.
 struct PairedTest {
@@ -36,7 +36,7 @@ std::vector<bool> holm(std::span<const double> p, double alpha);
 
 // equivalent: the 90% interval lies within +-margin (whether or not it excludes 0). different: `rejected` by Holm and
 // the mean outside the margin. inconclusive: anything else.
-Likeness judge_likeness(const PairedTest& test, double margin, bool rejected);
+EquivalenceVerdict judge_likeness(const PairedTest& test, double margin, bool rejected);
 
 // Fewest repeats, up to 1000, at which one comparison would be decided, if mean and scatter stay what they are;
 // nullopt: more, or fewer than two repeats are known.

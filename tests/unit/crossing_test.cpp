@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-std::vector<Ahead> ahead_of(const std::vector<double>& leads, double half_width, double minimum_effect = 0.01) {
+std::vector<FasterLevel> ahead_of(const std::vector<double>& leads, double half_width, double minimum_effect = 0.01) {
   std::vector<stats::Comparison> all;
   for (const double lead : leads) all.push_back(made_comparison(lead, half_width));
   std::vector<const stats::Comparison*> line;
@@ -51,15 +51,15 @@ TEST(Crossing, there_and_back_are_two) {
 }
 
 TEST(Crossing, the_more_points_are_looked_at_the_more_it_takes_to_decide_one) {
-  EXPECT_THAT(ahead_of({0.105}, 0.1), ElementsAre(Ahead::second));
-  EXPECT_THAT(ahead_of({0.105, 0}, 0.1), ElementsAre(Ahead::undecided, Ahead::undecided));
+  EXPECT_THAT(ahead_of({0.105}, 0.1), ElementsAre(FasterLevel::second));
+  EXPECT_THAT(ahead_of({0.105, 0}, 0.1), ElementsAre(FasterLevel::undecided, FasterLevel::undecided));
   stats::Comparison one = made_comparison(0.105, 0.1);
   EXPECT_THAT(ahead_along({&one, nullptr, nullptr}, 0.01),
-              ElementsAre(Ahead::second, Ahead::undecided, Ahead::undecided));
+              ElementsAre(FasterLevel::second, FasterLevel::undecided, FasterLevel::undecided));
 }
 
 TEST(Crossing, no_level_is_ahead_by_less_than_the_least_effect) {
-  EXPECT_THAT(ahead_of({0.005}, 0.001), ElementsAre(Ahead::undecided));
+  EXPECT_THAT(ahead_of({0.005}, 0.001), ElementsAre(FasterLevel::undecided));
 }
 
 // "a" is the faster at small batches; with larger images "b" takes over sooner; "c" is behind both throughout.
@@ -236,7 +236,7 @@ double share_of_lines_wrongly_decided(bool shared) {
     std::vector<const stats::Comparison*> line;
     for (const auto& one : all) line.push_back(&one);
     const auto ahead = ahead_along(line, 0);
-    wrong += std::any_of(ahead.begin(), ahead.end(), [](Ahead one) { return one != Ahead::undecided; });
+    wrong += std::any_of(ahead.begin(), ahead.end(), [](FasterLevel one) { return one != FasterLevel::undecided; });
   }
   return static_cast<double>(wrong) / kRuns;
 }

@@ -19,7 +19,7 @@ std::vector<double> draws(std::mt19937& random, int count, double mean, double d
   return all;
 }
 
-Likeness of(const std::vector<double>& differences, double margin, double floor = 0) {
+EquivalenceVerdict of(const std::vector<double>& differences, double margin, double floor = 0) {
   const auto test = paired_test(differences, floor);
   return judge_likeness(test, margin, test.excludes_zero());
 }
@@ -37,25 +37,25 @@ TEST(a_paired_test, of_trainings_that_are_the_same_to_the_bit_is_as_wide_as_one_
   const auto test = paired_test(std::vector<double>{0, 0, 0}, 0.001);
   EXPECT_DOUBLE_EQ(test.half95, 0.001);
   EXPECT_DOUBLE_EQ(test.p, 1);
-  EXPECT_EQ(judge_likeness(test, 0.01, false), Likeness::equivalent);
+  EXPECT_EQ(judge_likeness(test, 0.01, false), EquivalenceVerdict::equivalent);
 }
 
 TEST(a_verdict, needs_two_repeats) {
-  EXPECT_EQ(of({0.0}, 1), Likeness::inconclusive);
+  EXPECT_EQ(of({0.0}, 1), EquivalenceVerdict::inconclusive);
   EXPECT_FALSE(repeats_to_decide(paired_test(std::vector<double>{0.5}, 0), 1));
 }
 
 TEST(a_verdict, may_be_equivalent_although_the_difference_is_certain) {
   const std::vector<double> small{0.4, 0.5, 0.6, 0.5, 0.5, 0.4, 0.6};
   EXPECT_TRUE(paired_test(small, 0).excludes_zero());
-  EXPECT_EQ(of(small, 1), Likeness::equivalent);
-  EXPECT_EQ(of(small, 0.3), Likeness::different);
+  EXPECT_EQ(of(small, 1), EquivalenceVerdict::equivalent);
+  EXPECT_EQ(of(small, 0.3), EquivalenceVerdict::different);
 }
 
 TEST(a_verdict, says_different_of_equal_trainings_in_at_most_five_of_a_hundred) {
   std::mt19937 random(7);
   int different = 0;
-  for (int i = 0; i < 4000; ++i) different += of(draws(random, 10, 0, 1), 0) == Likeness::different;
+  for (int i = 0; i < 4000; ++i) different += of(draws(random, 10, 0, 1), 0) == EquivalenceVerdict::different;
   EXPECT_LE(different, 0.055 * 4000);
   EXPECT_GE(different, 0.04 * 4000) << "margin 0 leaves the t test alone";
 }
@@ -63,7 +63,7 @@ TEST(a_verdict, says_different_of_equal_trainings_in_at_most_five_of_a_hundred) 
 TEST(a_verdict, says_equivalent_at_a_difference_of_the_margin_in_at_most_five_of_a_hundred) {
   std::mt19937 random(8);
   int equivalent = 0;
-  for (int i = 0; i < 4000; ++i) equivalent += of(draws(random, 10, 1, 0.8), 1) == Likeness::equivalent;
+  for (int i = 0; i < 4000; ++i) equivalent += of(draws(random, 10, 1, 0.8), 1) == EquivalenceVerdict::equivalent;
   EXPECT_LE(equivalent, 0.055 * 4000);
 }
 

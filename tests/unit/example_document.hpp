@@ -28,8 +28,8 @@ inline Figure example_curves() {
   Panel loss{
       .title = "Loss", .x = {.title = "step"}, .y = {.title = "cross entropy", .unit = "nats", .logarithmic = true}};
   Panel accuracy{.title = "Accuracy",
-                 .x = {.title = "time", .format = Format::seconds},
-                 .y = {.title = "test accuracy", .format = Format::percent}};
+                 .x = {.title = "time", .format = NumberFormat::seconds},
+                 .y = {.title = "test accuracy", .format = NumberFormat::percent}};
   double shift = 0;
   for (const char* level : {"eager", "compile", "libtorch", "onednn"}) {
     loss.lines.push_back(example_line(level, "", 2.3, 0.041 + shift, 60));
@@ -44,7 +44,7 @@ inline Figure example_curves() {
 }
 
 inline Table example_table() {
-  const auto number = [](double value, Format format, double width) {
+  const auto number = [](double value, NumberFormat format, double width) {
     return Number{.value = value, .format = format, .low = value - width, .high = value + width};
   };
   Table table{.id = "levels",
@@ -58,19 +58,20 @@ inline Table example_table() {
                           {.id = "memory", .title = "peak memory"},
                           {.id = "verdict", .title = "verdict", .align = Align::left}},
               .note = "Intervals are 99% CIs over seeds."};
-  table.rows = {
-      {"eager", number(0.9345, Format::percent, 0.0041), number(0.0412, Format::digits, 0.0031),
-       number(81.2, Format::seconds, 2.5), number(12345, Format::count, 130),
-       Number{.value = 1, .format = Format::ratio}, Number{.value = 812e6, .format = Format::bytes}, "reference"},
-      {"compile@max-autotune", number(0.9339, Format::percent, 0.0044), number(0.0415, Format::digits, 0.0033),
-       number(57.0, Format::seconds, 1.9), number(17533, Format::count, 190), number(1.42, Format::ratio, 0.05),
-       Number{.value = 934e6, .format = Format::bytes}, "faster"}};
+  table.rows = {{"eager", number(0.9345, NumberFormat::percent, 0.0041), number(0.0412, NumberFormat::digits, 0.0031),
+                 number(81.2, NumberFormat::seconds, 2.5), number(12345, NumberFormat::count, 130),
+                 Number{.value = 1, .format = NumberFormat::ratio},
+                 Number{.value = 812e6, .format = NumberFormat::bytes}, "reference"},
+                {"compile@max-autotune", number(0.9339, NumberFormat::percent, 0.0044),
+                 number(0.0415, NumberFormat::digits, 0.0033), number(57.0, NumberFormat::seconds, 1.9),
+                 number(17533, NumberFormat::count, 190), number(1.42, NumberFormat::ratio, 0.05),
+                 Number{.value = 934e6, .format = NumberFormat::bytes}, "faster"}};
   std::vector<Cell> failed{"libtorch"};
   for (int i = 0; i < 6; ++i) failed.emplace_back(Absent{"out of memory"});
   failed.emplace_back("out of memory after 3 of 30 epochs; the last checkpoint is kept");
   table.rows.push_back(failed);
   table.rows.push_back(
-      {"onednn", Number{.value = 0.9301, .format = Format::percent}, Number{}, Absent{"never reached"}});
+      {"onednn", Number{.value = 0.9301, .format = NumberFormat::percent}, Number{}, Absent{"never reached"}});
   return table;
 }
 
@@ -80,7 +81,7 @@ inline HeatMap example_heat_map() {
               .row_title = "batch",
               .column_title = "resolution",
               .columns = {"96x96", "128x128", "160x160", "192x192", "224x224", "320x320"},
-              .scale = {.title = "speedup of compile over eager", .logarithmic = true, .format = Format::ratio},
+              .scale = {.title = "speedup of compile over eager", .logarithmic = true, .format = NumberFormat::ratio},
               .middle = 1,
               .note = "Empty: out of memory."};
   for (int row = 0; row < 6; ++row) {
@@ -101,7 +102,7 @@ inline Surface example_surface(const std::string& id, const std::string& mode, b
                   .rows = {"32", "64", "128"},
                   .columns = {"1", "8", "64"},
                   .layers = {{.name = "eager"}, {.name = "compile"}},
-                  .scale = {.title = "time of a sample", .logarithmic = true, .format = Format::seconds},
+                  .scale = {.title = "time of a sample", .logarithmic = true, .format = NumberFormat::seconds},
                   .note = "Hovering shows the 99% interval.",
                   .choices = {{"mode", mode}},
                   .is_detail = is_detail};
@@ -111,7 +112,7 @@ inline Surface example_surface(const std::string& id, const std::string& mode, b
       for (int column = 0; column < 3; ++column) {
         const double value = 0.004 * std::pow(3.0, row) / std::pow(layer.name == "eager" ? 2.0 : 1.6, column);
         layer.fields.back().push_back(
-            {.number = {.value = value, .format = Format::seconds, .low = 0.97 * value, .high = 1.03 * value},
+            {.number = {.value = value, .format = NumberFormat::seconds, .low = 0.97 * value, .high = 1.03 * value},
              .outcome = layer.name == "eager" ? "" : "slower than eager"});
       }
     }

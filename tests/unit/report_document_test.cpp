@@ -111,37 +111,37 @@ Document hostile_document() {
 }
 
 TEST(Document, numbers_read_as_their_format_says) {
-  EXPECT_EQ(number_text(0.012345, Format::digits), "0.01235");
-  EXPECT_EQ(number_text(30, Format::digits), "30");
-  EXPECT_EQ(number_text(1234.5, Format::digits), "1,234");
-  EXPECT_EQ(number_text(1.25e-5, Format::digits), "1.250e-05");
-  EXPECT_EQ(number_text(0, Format::digits), "0");
-  EXPECT_EQ(number_text(-0.5, Format::digits), "-0.5000");
-  EXPECT_EQ(number_text(0.9345, Format::percent), "93.45%");
-  EXPECT_EQ(number_text(0.0369, Format::seconds), "36.9 ms");
-  EXPECT_EQ(number_text(310e6, Format::bytes), "310 MB");
-  EXPECT_EQ(number_text(1128, Format::count), "1,128");
-  EXPECT_EQ(number_text(1.4242, Format::ratio), "1.42");
-  EXPECT_EQ(number_text(kNan, Format::bytes), "");
+  EXPECT_EQ(number_text(0.012345, NumberFormat::digits), "0.01235");
+  EXPECT_EQ(number_text(30, NumberFormat::digits), "30");
+  EXPECT_EQ(number_text(1234.5, NumberFormat::digits), "1,234");
+  EXPECT_EQ(number_text(1.25e-5, NumberFormat::digits), "1.250e-05");
+  EXPECT_EQ(number_text(0, NumberFormat::digits), "0");
+  EXPECT_EQ(number_text(-0.5, NumberFormat::digits), "-0.5000");
+  EXPECT_EQ(number_text(0.9345, NumberFormat::percent), "93.45%");
+  EXPECT_EQ(number_text(0.0369, NumberFormat::seconds), "36.9 ms");
+  EXPECT_EQ(number_text(310e6, NumberFormat::bytes), "310 MB");
+  EXPECT_EQ(number_text(1128, NumberFormat::count), "1,128");
+  EXPECT_EQ(number_text(1.4242, NumberFormat::ratio), "1.42");
+  EXPECT_EQ(number_text(kNan, NumberFormat::bytes), "");
 }
 
 TEST(Document, interval_has_as_many_digits_as_its_number_and_says_a_common_unit_once) {
   const auto& glyphs = report::glyphs(true);
-  const auto shown = [&](double value, double low, double high, Format format) {
+  const auto shown = [&](double value, double low, double high, NumberFormat format) {
     return number_text(Number{.value = value, .format = format, .low = low, .high = high}, glyphs);
   };
-  EXPECT_EQ(shown(1, 0.98, 1.02, Format::digits), "1.000 (0.980–1.020)");
-  EXPECT_EQ(shown(0.041234, 0.0381, 0.0443, Format::digits), "0.0412 (0.0381–0.0443)");
-  EXPECT_EQ(shown(2, 2, 2, Format::digits), "2 (2–2)");
-  EXPECT_EQ(shown(0.0369, 0.0351, 0.038, Format::seconds), "36.9 ms (35.1–38.0)");
-  EXPECT_EQ(shown(0.9345, 0.93, 0.94, Format::percent), "93.45% (93–94)");
-  EXPECT_EQ(shown(0.9, 0.8, 1.2, Format::seconds), "900 ms (800 ms–1.20 s)");
-  EXPECT_EQ(shown(0.1, -0.2, 0.4, Format::digits), "0.10 (-0.20 to 0.40)");
-  EXPECT_EQ(shown(2, kNan, 3, Format::digits), "2");
+  EXPECT_EQ(shown(1, 0.98, 1.02, NumberFormat::digits), "1.000 (0.980–1.020)");
+  EXPECT_EQ(shown(0.041234, 0.0381, 0.0443, NumberFormat::digits), "0.0412 (0.0381–0.0443)");
+  EXPECT_EQ(shown(2, 2, 2, NumberFormat::digits), "2 (2–2)");
+  EXPECT_EQ(shown(0.0369, 0.0351, 0.038, NumberFormat::seconds), "36.9 ms (35.1–38.0)");
+  EXPECT_EQ(shown(0.9345, 0.93, 0.94, NumberFormat::percent), "93.45% (93–94)");
+  EXPECT_EQ(shown(0.9, 0.8, 1.2, NumberFormat::seconds), "900 ms (800 ms–1.20 s)");
+  EXPECT_EQ(shown(0.1, -0.2, 0.4, NumberFormat::digits), "0.10 (-0.20 to 0.40)");
+  EXPECT_EQ(shown(2, kNan, 3, NumberFormat::digits), "2");
 }
 
 TEST(Document, unit_is_left_out_where_numbers_bring_their_own) {
-  EXPECT_EQ(shown_title(Axis{.title = "time", .unit = "s", .format = Format::seconds}), "time");
+  EXPECT_EQ(shown_title(Axis{.title = "time", .unit = "s", .format = NumberFormat::seconds}), "time");
   EXPECT_EQ(shown_title(Axis{.title = "loss", .unit = "nats", .logarithmic = true}), "loss (nats, logarithmic)");
 }
 
@@ -430,7 +430,7 @@ TEST(Document, pages_for_the_browser_tests) {
   panels.push_back({.title = "No line", .lines = {{.name = "none"}}});
   panels.push_back({.title = "Epochs",
                     .x = {.title = "epoch"},
-                    .y = {.title = "waited", .unit = "s", .format = Format::seconds},
+                    .y = {.title = "waited", .unit = "s", .format = NumberFormat::seconds},
                     .lines = {{.name = "few", .x = {1, 2, 3}, .y = {0.5, 0.25, 0.125}}}});
   panels.push_back({.title = "Places",
                     .x = {.categories = {"first", "second", "third"}},

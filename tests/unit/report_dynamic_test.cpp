@@ -61,7 +61,7 @@ TEST(OpenBatch, does_not_take_a_slow_call_for_a_recompilation_where_the_second_v
 TEST(OpenBatch, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
   auto row = row_with({visit(1, 0, 5, 5)});
   row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
-  const auto fixed = open_batch(row, stats::Room{}, kSigma, kMinimum).value().against_fixed.value();
+  const auto fixed = open_batch(row, stats::CoreBudget{}, kSigma, kMinimum).value().against_fixed.value();
   EXPECT_EQ(fixed.batch, 2);
   EXPECT_NEAR(fixed.ratio.value.value(), 0.8, 1e-3);
   EXPECT_LT(fixed.ratio.high.value(), 1.0);
@@ -71,7 +71,7 @@ TEST(OpenBatch, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
 TEST(OpenBatch, judges_nothing_where_other_programs_had_the_cores) {
   auto row = row_with({visit(1, 0, 5, 5)});
   row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
-  const auto fixed = open_batch(row, stats::Room{}, kSigma, kMinimum, false).value().against_fixed.value();
+  const auto fixed = open_batch(row, stats::CoreBudget{}, kSigma, kMinimum, false).value().against_fixed.value();
   EXPECT_EQ(fixed.ratio.verdict, RatioVerdict::inconclusive);
 }
 

@@ -19,17 +19,17 @@ using ::testing::Not;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 Table outline() {
-  return {
-      .id = "steps",
-      .title = "Steps",
-      .columns = {{.id = "level", .title = "level", .align = Align::left},
-                  {.id = "time", .title = "time", .has_bars = true},
-                  {.id = "verdict", .title = "verdict", .align = Align::left}},
-      .rows = {{"eager", Number{.value = 0.04, .format = Format::seconds}, Absent{}},
-               {"compile", Number{.value = 0.03, .format = Format::seconds, .mark = "*"}, Word{"faster", Tone::good}},
-               {"aoti", Number{.value = 0.01, .format = Format::seconds}, Word{"best", Tone::strong}},
-               {"static", Absent{"out of memory"}, Absent{"out of memory"}}},
-      .depths = {0, 1, 2, 1}};
+  return {.id = "steps",
+          .title = "Steps",
+          .columns = {{.id = "level", .title = "level", .align = Align::left},
+                      {.id = "time", .title = "time", .has_bars = true},
+                      {.id = "verdict", .title = "verdict", .align = Align::left}},
+          .rows = {{"eager", Number{.value = 0.04, .format = NumberFormat::seconds}, Absent{}},
+                   {"compile", Number{.value = 0.03, .format = NumberFormat::seconds, .mark = "*"},
+                    Word{"faster", Tone::good}},
+                   {"aoti", Number{.value = 0.01, .format = NumberFormat::seconds}, Word{"best", Tone::strong}},
+                   {"static", Absent{"out of memory"}, Absent{"out of memory"}}},
+          .depths = {0, 1, 2, 1}};
 }
 
 Bars memory() {
@@ -38,7 +38,7 @@ Bars memory() {
           .rows = {"eager", "static"},
           .parts = {{"idle", {100e6, 50e6}}, {"network", {200e6, kNothing}}},
           .marks = {{"share", {150e6}}},
-          .scale = {.title = "memory", .format = Format::bytes},
+          .scale = {.title = "memory", .format = NumberFormat::bytes},
           .note = "Alone."};
 }
 

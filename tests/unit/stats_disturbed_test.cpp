@@ -8,7 +8,7 @@
 namespace strata::stats {
 namespace {
 
-constexpr Room kOneThread{1, 2, 2}, kAllCores{2, 2, 2};
+constexpr CoreBudget kOneThread{1, 2, 2}, kAllCores{2, 2, 2};
 
 std::ptrdiff_t undisturbed(const std::vector<std::string>& why) {
   return std::count(why.begin(), why.end(), "");

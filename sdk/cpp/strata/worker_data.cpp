@@ -15,10 +15,10 @@ using nlohmann::json;
 namespace {
 
 // Batches one ahead of the level: while it works on one, the next is gathered by another thread.
-class Ahead {
+class PrefetchedBatches {
  public:
-  Ahead(const BatchMaker& maker, std::function<void(std::int64_t, std::vector<HostTensor>&)> fill, std::int64_t first,
-        std::int64_t count)
+  PrefetchedBatches(const BatchMaker& maker, std::function<void(std::int64_t, std::vector<HostTensor>&)> fill,
+                    std::int64_t first, std::int64_t count)
       : fill_(std::move(fill)), next_(first), end_(first + count) {
     for (auto& entry : entries_) entry = maker.allocate_entry();
     begin();
@@ -90,7 +90,7 @@ json Worker::train_steps(const json& request) {
   if (first + count > order.steps())
     throw Failure("bad_request",
                   fmt::format("steps {} to {} of an order of {}", first, first + count - 1, order.steps()));
-  Ahead batches(
+  PrefetchedBatches batches(
       data_->maker,
       [&](std::int64_t step, std::vector<HostTensor>& entry) {
         data_->maker.fill(
@@ -121,7 +121,7 @@ json Worker::evaluate(const json& request) {
     throw Failure("bad_request",
                   fmt::format("images {} to {} of a split of {}", first, first + count - 1, split.count));
   const auto loss = bundle_->json["case"].value("loss", "cross_entropy");
-  Ahead batches(
+  PrefetchedBatches batches(
       data_->maker,
       [&](std::int64_t i, std::vector<HostTensor>& entry) {  // the last batch is filled up with its own last image
         data_->maker.fill(

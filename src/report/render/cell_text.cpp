@@ -60,43 +60,44 @@ std::string unit_and_scale(const Axis& axis) {
 
 }  // namespace
 
-std::string unit_behind(const std::string& unit, Format format) {
-  const bool says_its_own = format == Format::seconds || format == Format::bytes || format == Format::percent;
+std::string unit_behind(const std::string& unit, NumberFormat format) {
+  const bool says_its_own =
+      format == NumberFormat::seconds || format == NumberFormat::bytes || format == NumberFormat::percent;
   return says_its_own ? "" : unit;
 }
 
-const char* name_of(Format format) {
+const char* name_of(NumberFormat format) {
   switch (format) {
-    case Format::count:
+    case NumberFormat::count:
       return "count";
-    case Format::percent:
+    case NumberFormat::percent:
       return "percent";
-    case Format::seconds:
+    case NumberFormat::seconds:
       return "seconds";
-    case Format::bytes:
+    case NumberFormat::bytes:
       return "bytes";
-    case Format::ratio:
+    case NumberFormat::ratio:
       return "ratio";
-    case Format::digits:
+    case NumberFormat::digits:
       break;
   }
   return "digits";
 }
 
-std::string number_text(double value, Format format) {
+std::string number_text(double value, NumberFormat format) {
   if (!std::isfinite(value)) return "";
   switch (format) {
-    case Format::count:
+    case NumberFormat::count:
       return report::count(value);
-    case Format::percent:
+    case NumberFormat::percent:
       return report::percent(100 * value);
-    case Format::seconds:
+    case NumberFormat::seconds:
       return value == 0 ? "0 s" : report::duration(1e3 * value);
-    case Format::bytes:
+    case NumberFormat::bytes:
       return report::size(value);
-    case Format::ratio:
+    case NumberFormat::ratio:
       return report::ratio(value);
-    case Format::digits:
+    case NumberFormat::digits:
       break;
   }
   return written(value, {.largest = std::abs(value), .width = 0, .whole = is_whole(value)});
@@ -107,7 +108,7 @@ namespace {
 std::string number_and_interval(const Number& number, const report::Glyphs& glyphs) {
   const bool both = number.low && number.high && std::isfinite(*number.low) && std::isfinite(*number.high);
   if (!both) return number_text(number.value, number.format);
-  if (number.format == Format::digits) {
+  if (number.format == NumberFormat::digits) {
     const Digits digits{.largest = std::max({std::abs(number.value), std::abs(*number.low), std::abs(*number.high)}),
                         .width = std::abs(*number.high - *number.low),
                         .whole = is_whole(number.value) && is_whole(*number.low) && is_whole(*number.high)};

@@ -10,10 +10,10 @@
 namespace strata::document {
 
 // "percent", as JSON has it.
-const char* name_of(Format format);
+const char* name_of(NumberFormat format);
 
 // "" for what is not finite.
-std::string number_text(double value, Format format);
+std::string number_text(double value, NumberFormat format);
 
 // "36.9 ms (35.1–38.0)"; ends in its own unit where that differs. "" for what is not finite.
 std::string number_text(const Number& number, const report::Glyphs& glyphs);
@@ -28,7 +28,7 @@ std::string reason_of(const Cell& cell);
 const Cell& cell_of(const std::vector<Cell>& row, std::size_t column);
 
 // The unit, but "" where each number of the format has one of its own.
-std::string unit_behind(const std::string& unit, Format format);
+std::string unit_behind(const std::string& unit, NumberFormat format);
 
 // "loss (nats)".
 std::string shown_title(const Column& column);

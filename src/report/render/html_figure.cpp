@@ -32,7 +32,7 @@ PlotJson plot_axis(const Axis& axis) {
   return {{"title", escape::one_line(axis.title)},
           {"unit", escape::one_line(axis.unit)},
           {"log", axis.logarithmic},
-          {"format", axis.format == Format::count ? "digits" : name_of(axis.format)},
+          {"format", axis.format == NumberFormat::count ? "digits" : name_of(axis.format)},
           {"categories", one_line_each(axis.categories)},
           {"from_zero", axis.from_zero}};
 }

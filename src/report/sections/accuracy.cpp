@@ -52,7 +52,7 @@ std::string answers_that_differ(const analysis::AccuracyPoint& point) {
 
 document::Cell speedup_of_point(const analysis::AccuracyPoint& point) {
   if (point.reference) return "reference";
-  auto cell = estimate_cell(point.ratio, document::Format::ratio);
+  auto cell = estimate_cell(point.ratio, document::NumberFormat::ratio);
   if (auto* speedup = std::get_if<document::Number>(&cell); speedup && !point.ratio->together) speedup->mark = "*";
   return cell;
 }
@@ -117,7 +117,7 @@ document::Table accuracy_table(const analysis::AccuracyGroup& group) {
                                       word_or_absent(of_count(point.differ, point.answers))};
     if (scored) {
       const bool reference = point.reference;
-      cells.push_back(value_cell(score_of(point), document::Format::digits));
+      cells.push_back(value_cell(score_of(point), document::NumberFormat::digits));
       cells.push_back(word_or_absent(score_difference(point)));
       cells.push_back(word_or_absent(reference ? "" : answers_that_differ(point)));
     }
@@ -167,7 +167,7 @@ document::Figure accuracy_figure(const analysis::AccuracyGroup& group) {
   const auto height_of = [scored](const analysis::AccuracyPoint& point) {
     return scored ? score_of(point) : point.error;
   };
-  document::Panel panel{.x = {.title = "time of one iteration", .format = document::Format::seconds},
+  document::Panel panel{.x = {.title = "time of one iteration", .format = document::NumberFormat::seconds},
                         .y = {.title = scored ? "score" : "error against float64", .logarithmic = !scored}};
   std::vector<const analysis::AccuracyPoint*> drawn;
   for (const auto& point : points)

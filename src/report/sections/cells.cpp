@@ -5,15 +5,15 @@
 
 namespace strata::report {
 
-document::Cell value_cell(analysis::OptionalNumber value, document::Format format, double factor) {
+document::Cell value_cell(analysis::OptionalNumber value, document::NumberFormat format, double factor) {
   return document::number_cell(value ? std::optional(factor * *value) : std::nullopt, format);
 }
 
 document::Cell time_cell(analysis::OptionalNumber milliseconds) {
-  return value_cell(milliseconds, document::Format::seconds, kSecondsPerMs);
+  return value_cell(milliseconds, document::NumberFormat::seconds, kSecondsPerMs);
 }
 
-document::Cell estimate_cell(const analysis::Estimate& estimate, document::Format format, double factor) {
+document::Cell estimate_cell(const analysis::Estimate& estimate, document::NumberFormat format, double factor) {
   auto cell = value_cell(estimate.value, format, factor);
   if (auto* number = std::get_if<document::Number>(&cell); number && estimate.low && estimate.high)
     number->low = factor * *estimate.low, number->high = factor * *estimate.high;

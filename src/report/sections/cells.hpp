@@ -23,15 +23,16 @@ analysis::OptionalNumber member_of(const std::optional<Facts>& facts, auto membe
 }
 
 // The number times `factor`; absent where it is unknown.
-document::Cell value_cell(analysis::OptionalNumber value, document::Format format, double factor = 1);
+document::Cell value_cell(analysis::OptionalNumber value, document::NumberFormat format, double factor = 1);
 
 // The same of milliseconds, as a time.
 document::Cell time_cell(analysis::OptionalNumber milliseconds);
 
 // The value with its interval; absent where there is none.
-document::Cell estimate_cell(const analysis::Estimate& estimate, document::Format format, double factor = 1);
+document::Cell estimate_cell(const analysis::Estimate& estimate, document::NumberFormat format, double factor = 1);
 template <std::derived_from<analysis::Estimate> Estimated>
-document::Cell estimate_cell(const std::optional<Estimated>& estimate, document::Format format, double factor = 1) {
+document::Cell estimate_cell(const std::optional<Estimated>& estimate, document::NumberFormat format,
+                             double factor = 1) {
   return estimate ? estimate_cell(*estimate, format, factor) : document::Absent{};
 }
 
@@ -60,7 +61,7 @@ std::vector<std::string> names_of(const std::vector<const analysis::RowResult*>&
 template <class Facts, class Value = analysis::OptionalNumber>
 void add_facts(document::Table& table, const std::vector<const analysis::RowResult*>& rows,
                std::optional<Facts> analysis::RowResult::*facts,
-               const std::vector<std::pair<document::Column, Value Facts::*>>& columns, document::Format format,
+               const std::vector<std::pair<document::Column, Value Facts::*>>& columns, document::NumberFormat format,
                double factor = 1) {
   table.columns.push_back(left_column("level", "level"));
   for (const auto& [column, member] : columns) table.columns.push_back(column);

@@ -24,12 +24,12 @@ std::vector<document::Cell> point_cells(const analysis::ClientPoint& point, bool
   std::vector<document::Cell> cells(4, document::Absent{analysis::kNotReliable});
   if (reliable) {
     const auto latency = point.latency_ms.value_or(analysis::LatencyQuantiles());
-    cells = {estimate_cell(point.inputs_per_s, document::Format::digits), time_cell(latency.p50.value),
+    cells = {estimate_cell(point.inputs_per_s, document::NumberFormat::digits), time_cell(latency.p50.value),
              time_cell(latency.p90.value), p99_cell(latency.p99)};
   }
   cells.push_back(time_cell(point.cpu_ms));
   for (const auto bytes : {&analysis::ServingMemory::private_bytes, &analysis::ServingMemory::pss_bytes})
-    cells.push_back(value_cell(member_of(point.memory, bytes), document::Format::bytes));
+    cells.push_back(value_cell(member_of(point.memory, bytes), document::NumberFormat::bytes));
   return cells;
 }
 
@@ -83,8 +83,9 @@ document::Section clients_section(const analysis::CaseResult& one_case) {
   std::erase_if(served, [](const auto* row) { return !row->clients; });
   auto table = clients_table(served);
   if (table.rows.empty()) return section;
-  document::Panel panel{.x = {.title = "inputs a second", .from_zero = true},
-                        .y = {.title = "p99 of a request", .format = document::Format::seconds, .from_zero = true}};
+  document::Panel panel{
+      .x = {.title = "inputs a second", .from_zero = true},
+      .y = {.title = "p99 of a request", .format = document::NumberFormat::seconds, .from_zero = true}};
   for (const auto* row : served)
     for (const char* as : {"threads", "processes"})
       if (auto line = line_of_clients(row->name(), *row->clients, as); !line.x.empty())

@@ -30,7 +30,7 @@ std::vector<document::Cell> open_batch_cells(const analysis::RowResult& row) {
   const int recompiled = open.recompiled.value_or(0);
   cells.emplace_back(fmt::format("{} of {}", recompiled, open.unseen.value_or(0)));
   cells.push_back(recompiled > 0 ? time_cell(open.recompile_ms) : document::Absent{});
-  cells.push_back(against.value ? estimate_cell(against, document::Format::ratio) : document::Cell{why});
+  cells.push_back(against.value ? estimate_cell(against, document::NumberFormat::ratio) : document::Cell{why});
   cells.push_back(against.value ? verdict_cell(against.verdict) : document::Cell{why});
   cells.push_back(time_cell(open.prepare_ms));
   return cells;

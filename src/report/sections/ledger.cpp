@@ -16,7 +16,7 @@ void add_edge(std::vector<document::Cell>& cells, const analysis::LedgerEdge& ed
   const bool compared = edge.kind != analysis::EdgeKind::differs;
   cells.emplace_back(edge_words(edge));
   cells.push_back(difference.empty() ? document::Cell{document::Absent{}} : document::Cell{difference});
-  cells.push_back(compared ? estimate_cell(edge.ratio, document::Format::ratio) : document::Absent{});
+  cells.push_back(compared ? estimate_cell(edge.ratio, document::NumberFormat::ratio) : document::Absent{});
   cells.push_back(compared ? verdict_cell(edge.verdict) : document::Absent{});
 }
 

@@ -17,7 +17,7 @@ document::Table memory_table(const std::vector<const analysis::RowResult*>& rows
        {{.id = "steady_pss_bytes", .title = "steady share (PSS)"}, &MemoryFacts::steady_pss_bytes},
        {{.id = "shared_file_bytes", .title = "file pages"}, &MemoryFacts::shared_file_bytes},
        {{.id = "device_peak_bytes", .title = "GPU peak"}, &MemoryFacts::device_peak_bytes}},
-      document::Format::bytes);
+      document::NumberFormat::bytes);
   return table;
 }
 
@@ -38,7 +38,7 @@ document::Section memory_section(const analysis::CaseResult& one_case) {
                      .parts = {part("idle runtime", &MemoryFacts::idle_private_bytes),
                                part("network, at its peak", &MemoryFacts::above_idle_bytes)},
                      .marks = {part("steady share with file pages (PSS)", &MemoryFacts::steady_pss_bytes)},
-                     .scale = {.title = "memory", .format = document::Format::bytes},
+                     .scale = {.title = "memory", .format = document::NumberFormat::bytes},
                      .note = "The runtime when idle and what the network adds.",
                      .table = memory_table(rows)});
   return section;

@@ -24,7 +24,7 @@ document::Table all_times_table(const std::vector<const analysis::RowResult*>& r
                           {{.id = "p90", .title = "p90"}, &TimeSummary::p90},
                           {{.id = "p99", .title = "p99"}, &TimeSummary::p99},
                           {{.id = "minimum", .title = "minimum"}, &TimeSummary::min}},
-                         document::Format::seconds, kSecondsPerMs);
+                         document::NumberFormat::seconds, kSecondsPerMs);
   table.columns.insert(table.columns.end(), {{.id = "samples", .title = "samples"},
                                              {.id = "latency", .title = "run and wait"},
                                              {.id = "inputs_per_s", .title = "inputs a second"},
@@ -34,12 +34,12 @@ document::Table all_times_table(const std::vector<const analysis::RowResult*>& r
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const auto& row = *rows[r];
     auto& cells = table.rows[r];
-    cells.push_back(value_cell(member_of(row.end_to_end_ms, &TimeSummary::samples), document::Format::count));
+    cells.push_back(value_cell(member_of(row.end_to_end_ms, &TimeSummary::samples), document::NumberFormat::count));
     cells.push_back(time_cell(member_of(row.latency_ms, &TimeSummary::estimate)));
-    cells.push_back(value_cell(row.throughput_per_s, document::Format::digits));
+    cells.push_back(value_cell(row.throughput_per_s, document::NumberFormat::digits));
     cells.push_back(time_cell(row.cpu_ms));
     if (!row.aa) continue;
-    cells.push_back(estimate_cell(row.aa->ratio, document::Format::ratio));
+    cells.push_back(estimate_cell(row.aa->ratio, document::NumberFormat::ratio));
     cells.push_back(verdict_cell(row.aa->verdict));
   }
   return table;
@@ -54,8 +54,8 @@ document::Table sizes_and_settings(const std::vector<const analysis::RowResult*>
                    left_column("settings", "settings")};
   for (const auto* row : rows) {
     const auto facts = fact_words(*row);
-    table.rows.push_back({row->name(), row->title, value_cell(row->disk_bytes, document::Format::bytes),
-                          value_cell(row->artefact_bytes, document::Format::bytes),
+    table.rows.push_back({row->name(), row->title, value_cell(row->disk_bytes, document::NumberFormat::bytes),
+                          value_cell(row->artefact_bytes, document::NumberFormat::bytes),
                           settings_words(*row) + (facts.empty() ? "" : "; " + facts)});
   }
   return table;

@@ -46,8 +46,8 @@ document::Section phases_section(const analysis::CaseResult& one_case) {
   for (const auto& [phase, title] : kPhases)
     if (shown(phase)) table.columns.push_back({.id = phase, .title = title});
   for (const auto* row : rows) {
-    std::vector<document::Cell> cells{row->name(), value_cell(row->throughput_per_s, document::Format::digits),
-                                      value_cell(row->steps_per_s, document::Format::digits)};
+    std::vector<document::Cell> cells{row->name(), value_cell(row->throughput_per_s, document::NumberFormat::digits),
+                                      value_cell(row->steps_per_s, document::NumberFormat::digits)};
     for (const auto& [phase, title] : kPhases) {
       if (!shown(phase)) continue;
       const auto holder = held_by(*row, phase);

@@ -14,7 +14,7 @@ document::Cell measured_time(const analysis::RowResult& row) {
 
 document::Cell speedup_of(const LevelLine& level) {
   const bool has_number = level.ratio != "harness" && level.ratio != "reference";
-  return has_number ? estimate_cell(level.row->ratio, document::Format::ratio) : document::Cell{level.ratio};
+  return has_number ? estimate_cell(level.row->ratio, document::NumberFormat::ratio) : document::Cell{level.ratio};
 }
 
 document::Table levels_table(const FirstScreen& screen) {
@@ -42,10 +42,10 @@ document::Table levels_table(const FirstScreen& screen) {
     if (screen.has_tuned) cells.emplace_back(level.tuned);
     cells.push_back(time_cell(member_of(row.end_to_end_ms, &analysis::TimeSummary::p99)));
     cells.push_back(
-        value_cell(member_of(row.memory, &analysis::MemoryFacts::peak_private_bytes), document::Format::bytes));
+        value_cell(member_of(row.memory, &analysis::MemoryFacts::peak_private_bytes), document::NumberFormat::bytes));
     if (screen.has_device_memory)
       cells.push_back(
-          value_cell(member_of(row.memory, &analysis::MemoryFacts::device_peak_bytes), document::Format::bytes));
+          value_cell(member_of(row.memory, &analysis::MemoryFacts::device_peak_bytes), document::NumberFormat::bytes));
     cells.push_back(time_cell(member_of(row.startup, &analysis::StartUp::warm_start_ms)));
     cells.emplace_back(level.proof);
     table.rows.push_back(std::move(cells));

@@ -24,7 +24,7 @@ document::Table startup_table(const std::vector<const analysis::RowResult*>& row
                       {{.id = "warm_start", .title = "warm start"}, &StartUp::warm_start_ms},
                       {{.id = "prepare", .title = "prepare"}, &StartUp::prepare_ms},
                       {{.id = "cold_start", .title = "cold start"}, &StartUp::cold_start_ms}},
-                     document::Format::seconds, kSecondsPerMs);
+                     document::NumberFormat::seconds, kSecondsPerMs);
   return table;
 }
 
@@ -41,7 +41,7 @@ document::Bars warm_start(const std::vector<const analysis::RowResult*>& rows) {
           .parts = {start_part("process", rows, &StartUp::process_ms),
                     start_part("libraries", rows, &StartUp::library_ms), start_part("load", rows, &StartUp::load_ms),
                     start_part("first iteration", rows, &StartUp::first_iteration_ms)},
-          .scale = {.title = "time", .format = document::Format::seconds},
+          .scale = {.title = "time", .format = document::NumberFormat::seconds},
           .table = startup_table(rows)};
 }
 
@@ -54,14 +54,14 @@ document::Bars cold_start(const std::vector<const analysis::RowResult*>& rows) {
           .title = "Cold start: nothing in a cache, preparation included",
           .rows = names_of(rows),
           .parts = {std::move(prepare), std::move(rest)},
-          .scale = {.title = "time", .format = document::Format::seconds}};
+          .scale = {.title = "time", .format = document::NumberFormat::seconds}};
 }
 
 document::Cell break_even_iterations(const analysis::BreakEven& even) {
   if (even.never) return "never";
   if (!even.iterations) return document::Absent{even.inconclusive ? "inconclusive" : ""};
   if (*even.iterations < 1) return "at once";
-  return estimate_cell({even.iterations, even.low, even.high}, document::Format::count);
+  return estimate_cell({even.iterations, even.low, even.high}, document::NumberFormat::count);
 }
 
 document::Table break_even_table(const std::vector<const analysis::RowResult*>& rows) {
@@ -74,8 +74,9 @@ document::Table break_even_table(const std::vector<const analysis::RowResult*>& 
     const auto& even = *row->break_even;
     const bool pays_back = !even.never && even.iterations && *even.iterations >= 1;
     const auto ms = pays_back ? member_of(row->end_to_end_ms, &analysis::TimeSummary::estimate) : std::nullopt;
-    table.rows.push_back({row->name(), break_even_iterations(even),
-                          value_cell(ms, document::Format::seconds, kSecondsPerMs * even.iterations.value_or(0))});
+    table.rows.push_back(
+        {row->name(), break_even_iterations(even),
+         value_cell(ms, document::NumberFormat::seconds, kSecondsPerMs * even.iterations.value_or(0))});
   }
   table.note =
       "Iterations after which a longer warm start has paid back against the reference, and the time "

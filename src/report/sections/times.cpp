@@ -25,11 +25,11 @@ document::Table quantiles_table(const Rows& rows) {
                           {{.id = "median", .title = "median"}, &TimeSummary::median},
                           {{.id = "p90", .title = "p90"}, &TimeSummary::p90},
                           {{.id = "p99", .title = "p99"}, &TimeSummary::p99}},
-                         document::Format::seconds, kSecondsPerMs);
+                         document::NumberFormat::seconds, kSecondsPerMs);
   table.columns.push_back({.id = "samples", .title = "samples"});
   for (std::size_t r = 0; r < rows.size(); ++r)
     table.rows[r].push_back(
-        value_cell(member_of(rows[r]->end_to_end_ms, &TimeSummary::samples), document::Format::count));
+        value_cell(member_of(rows[r]->end_to_end_ms, &TimeSummary::samples), document::NumberFormat::count));
   return table;
 }
 
@@ -50,8 +50,8 @@ document::Line cumulative(const analysis::RowResult& row) {
 
 document::Figure distribution(const Rows& rows) {
   document::Panel panel{
-      .x = {.title = "time of one iteration", .format = document::Format::seconds},
-      .y = {.title = "share of iterations that took at most so long", .format = document::Format::percent}};
+      .x = {.title = "time of one iteration", .format = document::NumberFormat::seconds},
+      .y = {.title = "share of iterations that took at most so long", .format = document::NumberFormat::percent}};
   double least = 0, most = 0;
   for (const auto* row : rows) {
     auto line = cumulative(*row);
@@ -149,7 +149,9 @@ document::Table blocks_table(const Rows& rows) {
                    {.id = "blocks", .title = "blocks"},   {.id = "disturbed", .title = "disturbed"},
                    {.id = "minimum", .title = "minimum"}, {.id = "median", .title = "median"},
                    {.id = "maximum", .title = "maximum"}};
-  const auto counted = [](double value) { return document::Number{.value = value, .format = document::Format::count}; };
+  const auto counted = [](double value) {
+    return document::Number{.value = value, .format = document::NumberFormat::count};
+  };
   for (const auto* row : rows) {
     std::map<int, std::pair<std::vector<double>, int>> restarts;  // medians, disturbed
     for (const auto& block : row->blocks) {
@@ -163,7 +165,7 @@ document::Table blocks_table(const Rows& rows) {
       const auto at_share = [&, &sorted = medians](double share) -> document::Cell {
         if (sorted.empty()) return document::Absent{};
         const auto place = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1));
-        return document::Number{.value = kSecondsPerMs * sorted[place], .format = document::Format::seconds};
+        return document::Number{.value = kSecondsPerMs * sorted[place], .format = document::NumberFormat::seconds};
       };
       table.rows.push_back({row->name(), counted(restart + 1), counted(static_cast<double>(medians.size())),
                             counted(disturbed), at_share(0), at_share(0.5), at_share(1)});
@@ -174,7 +176,7 @@ document::Table blocks_table(const Rows& rows) {
 
 document::Figure blocks_figure(const Rows& rows) {
   document::Panel panel{.x = {.title = "measuring, restart after restart", .unit = "s"},
-                        .y = {.title = "median iteration of a block", .format = document::Format::seconds}};
+                        .y = {.title = "median iteration of a block", .format = document::NumberFormat::seconds}};
   const auto restarts = restarts_of(rows);
   std::vector<std::vector<PlacedBlock>> blocks;
   std::vector<double> seconds;

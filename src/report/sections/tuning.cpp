@@ -22,7 +22,7 @@ std::vector<document::Cell> variant_cells(const analysis::RowResult& row, const 
     return {first, why, why, why, what};
   }
   const auto compared = tried.ratio.value_or(analysis::JudgedRatio());
-  return {first, time_cell(tried.median_ms), estimate_cell(compared, document::Format::ratio),
+  return {first, time_cell(tried.median_ms), estimate_cell(compared, document::NumberFormat::ratio),
           compared.value ? verdict_cell(compared.verdict) : document::Absent{}, what};
 }
 
