@@ -35,11 +35,10 @@ std::vector<double> numbers_in(const Json& object, const char* name) {
 std::optional<EvalFacts> eval_of(const store::Row& row, const store::Row* reference) {
   const Json& own = row.info.eval;
   if (!own.is_object()) return std::nullopt;
-  const auto count = outside::as_integer(lookup::at(own, "count"));
   EvalFacts eval{.state = outside::text_or(own, "state", "failed"),
                  .reason = lookup::text(own, "reason"),
                  .hint = lookup::text(own, "hint"),
-                 .count = count ? std::optional(*count) : std::nullopt,
+                 .count = outside::as_integer(lookup::at(own, "count")),
                  .score = lookup::number(own, "score")};
   const auto theirs = reference ? reference->info.eval : Json();
   if (eval.state != "scored" || lookup::text(theirs, "state") != "scored") return eval;
@@ -99,7 +98,7 @@ class GroupBuilder {
                       .precision = std::string(name_of(run_.cases[index].question.precision)),
                       .reference = &row == reference_,
                       .reliable = is_reliable(index),
-                      .time_ms = result.end_to_end_ms ? result.end_to_end_ms->estimate : std::nullopt,
+                      .time_ms = result.estimate_ms(),
                       .ratio = ratio(index, row, result),
                       .eval = eval_of(row, reference_)};
     if (const auto& accuracy = row.info.accuracy) {

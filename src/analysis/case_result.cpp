@@ -55,13 +55,8 @@ std::optional<LimitFacts> limits_of(const store::Run& run, const store::Case& ru
                                                 : "roofline"};
 }
 
-// What others used of the machine, and whether the case can be judged at all.
-void add_load(TrustFacts& trust, const store::LoadFacts& load, const CaseStatistics& statistics) {
-  const auto percent = [](OptionalNumber share) { return share ? OptionalNumber(*share * 100) : std::nullopt; };
-  trust.others_begin_percent = percent(load.begin);
-  trust.others_percent = percent(load.others);
-  trust.host_percent = percent(load.steal);
-  trust.other_run = load.other_run;
+// Whether the case can be judged at all, and what would help.
+void add_reliability(TrustFacts& trust, const store::LoadFacts& load, const CaseStatistics& statistics) {
   trust.reliable = statistics.reliable();
   // With every core taken one thread is no better off.
   const auto& room = statistics.room();
@@ -91,7 +86,8 @@ TrustFacts trust_of(const store::Case& run_case, const CaseStatistics& statistic
                    .disturbed_blocks = statistics.disturbed_blocks(),
                    .minimum_effect_percent = statistics.minimum() * 100,
                    .together = statistics.together()};
-  add_load(trust, run_case.trust.load, statistics);
+  add_load(trust, run_case.trust.load);
+  add_reliability(trust, run_case.trust.load, statistics);
   return trust;
 }
 
@@ -209,10 +205,7 @@ class LedgerBuilder {
 
 CaseResult case_result(const store::Run& run, const store::Case& run_case, const CaseStatistics& statistics) {
   const auto& bundle = run_case.bundle;
-  const auto whole = [&](const char* name) {
-    const auto value = outside::as_integer(lookup::at(bundle, name));
-    return value ? std::optional(*value) : std::nullopt;
-  };
+  const auto whole = [&](const char* name) { return outside::as_integer(lookup::at(bundle, name)); };
   CaseResult out{.id = run_case.id,
                  .key = run_case.key,
                  .network_hash = run_case.network,
@@ -232,6 +225,14 @@ CaseResult case_result(const store::Run& run, const store::Case& run_case, const
   for (const auto& row : run_case.rows) out.rows.push_back(row_result(run, run_case, row, statistics));
   if (run.settings.aa) out.aa = aa_total(out.rows);
   return out;
+}
+
+void add_load(TrustFacts& trust, const store::LoadFacts& load) {
+  const auto percent = [](OptionalNumber share) { return share ? OptionalNumber(*share * 100) : std::nullopt; };
+  trust.others_begin_percent = percent(load.begin);
+  trust.others_percent = percent(load.others);
+  trust.host_percent = percent(load.steal);
+  trust.other_run = load.other_run;
 }
 
 Ledger ledger_of(const store::Run& run, const CaseStatistics& statistics, const std::string& recommended) {

@@ -10,6 +10,9 @@ namespace strata::analysis {
 // Without what words are made of: `headline`, `next_command`, `reference_instead_of`, and without `ledger` and `slo`.
 CaseResult case_result(const store::Run& run, const store::Case& run_case, const CaseStatistics& statistics);
 
+// What others used of the machine, in percent.
+void add_load(TrustFacts& trust, const store::LoadFacts& load);
+
 // From level to level, what each changes, costs or saves. An edge is a step only where what it does not change is the
 // same on both sides; otherwise it says what differs. The recommended level has an edge whatever it is.
 Ledger ledger_of(const store::Run& run, const CaseStatistics& statistics, const std::string& recommended);

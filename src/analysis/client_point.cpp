@@ -60,8 +60,8 @@ ClientPoint point_of(const nlohmann::json& stored, double batch, double process_
 
 std::optional<Clients> clients_of(const nlohmann::json& stored, double batch, double process_sigma, bool reliable) {
   if (!stored.is_object()) return std::nullopt;
-  Clients clients{
-      .seconds = lookup::number(stored, "seconds"), .cores = lookup::whole(stored, "cores", 1), .reliable = reliable};
+  Clients clients{.seconds = lookup::number(stored, "seconds"), .reliable = reliable};
+  if (const int cores = lookup::whole(stored, "cores", 0); cores > 0) clients.cores = cores;
   for (const auto& point : lookup::list(stored, "points"))
     clients.points.push_back(point_of(point, batch, process_sigma));
   return clients;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <tuple>
 
+#include "analysis/estimate.hpp"
 #include "common/lookup.hpp"
 
 namespace strata::analysis {
@@ -22,16 +22,10 @@ bool find_name(const auto& names, std::string_view name, Enum& value) {
   return it != names.end();
 }
 
-OptionalNumber finite_or_unknown(double value) {
-  return std::isfinite(value) ? OptionalNumber(value) : std::nullopt;
-}
-
 }  // namespace
 
 Estimate::Estimate(const stats::Interval& interval, double scale)
-    : value(finite_or_unknown(interval.value * scale)),
-      low(finite_or_unknown(interval.low * scale)),
-      high(finite_or_unknown(interval.high * scale)) {}
+    : value(finite(interval.value * scale)), low(finite(interval.low * scale)), high(finite(interval.high * scale)) {}
 
 const char* to_string(RatioVerdict verdict) {
   return kRatioVerdicts.at(static_cast<std::size_t>(verdict));

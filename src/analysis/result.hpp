@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The result of a run of `compare` as a value: what docs/results_schema.md describes, member by member under the same
-// names. result_json.hpp writes and reads it. A number that is unknown is nullopt, a text that is unknown is empty.
+// names, but for `case` and `default`, which C++ does not allow. result_json.hpp writes and reads it. A number that is
+// unknown is nullopt, a text that is unknown is empty.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,7 @@ struct Ratio : Estimate {
   std::optional<Resolve> resolve;
 };
 
-// A speedup of which no more is known than its verdict.
+// A speedup with its verdict alone: nothing of what it rests on.
 struct JudgedRatio : Estimate {
   std::optional<RatioVerdict> verdict;
 };
@@ -107,13 +108,15 @@ struct Proof {
 
 // Of --deep: where a level's activations first differ; `note`: why they were not compared.
 struct DeepFacts {
-  std::string first_difference, reason, note;
+  std::optional<std::string> first_difference;  // empty: they do not
+  std::string reason, note;
   OptionalNumber worst_ratio;
 };
 
 struct BlockSummary {
   int restart = 0, round = 0, position = 0;
-  OptionalNumber time_s, median_ms;  // since the first block of its restart
+  OptionalNumber time_s;  // since the first block of its restart
+  OptionalNumber median_ms;
   bool disturbed = false;
   std::string why;
 };
@@ -197,7 +200,7 @@ struct AgainstFixed {
   JudgedRatio ratio;
 };
 struct OpenBatch {
-  int low = 0, high = 0, own = 0;
+  int low = 0, high = 0, own = 0;  // 0: unknown
   std::string state, reason, hint;
   OptionalNumber prepare_ms;
   std::vector<BatchSize> sizes;

@@ -319,8 +319,8 @@ Json to_json(const RunResult& result) {
   return json;
 }
 
-Json to_json(const CaseResult& result) {
-  return written(result);
+Json to_json(const RunFacts& run) {
+  return written(run);
 }
 
 Json to_json(const RowResult& result) {

@@ -11,7 +11,7 @@ inline constexpr const char* kResultSchema = "strata.run/1";
 
 // What is unknown is null.
 nlohmann::json to_json(const RunResult& result);
-nlohmann::json to_json(const CaseResult& result);
+nlohmann::json to_json(const RunFacts& run);
 nlohmann::json to_json(const RowResult& result);
 nlohmann::json to_json(const AccuracyPoint& point);
 

@@ -10,7 +10,6 @@
 #include "cli/run_verbs.hpp"
 #include "common/interrupt.hpp"
 #include "engine/run_case.hpp"
-#include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
 #include "store/store.hpp"

@@ -13,7 +13,6 @@
 #include "common/interrupt.hpp"
 #include "engine/suite_run.hpp"
 #include "probe/machine.hpp"
-#include "report/access.hpp"
 #include "report/format.hpp"
 #include "report/run_documents.hpp"
 #include "requests/codec.hpp"

@@ -113,8 +113,9 @@ class Reader {
   void operator()(const std::string& name, NullIfEmpty value) { (*this)(name, value.text); }
 
  private:
+  // False: it is of another type, and that was told; `value` is as it was then.
   template <class T>
-  void read(const nlohmann::json& json, const std::string& name, T& value) {
+  bool read(const nlohmann::json& json, const std::string& name, T& value) {
     const auto fits = [&](bool right, const std::string& allowed) {
       if (!right)
         complain_(fmt::format("\"{}\": \"{}\" is {}; allowed is {}", where_, name, outside::shown(json), allowed));
@@ -123,34 +124,52 @@ class Reader {
     if constexpr (std::is_same_v<T, nlohmann::json>) {
       value = json;
     } else if (json.is_null()) {
-      return;
+      return true;
     } else if constexpr (IsOptional<T>) {
-      read(json, name, value.emplace());
+      typename T::value_type known{};
+      if (!read(json, name, known)) return false;
+      value = std::move(known);
     } else if constexpr (IsText<T>) {
-      if (fits(json.is_string(), "a text")) value = json.template get<std::string>();
+      if (!fits(json.is_string(), "a text")) return false;
+      value = json.template get<std::string>();
     } else if constexpr (IsList<T>) {
-      if (!fits(json.is_array(), "a list")) return;
-      for (const auto& element : json) read(element, name, value.emplace_back());
+      if (!fits(json.is_array(), "a list")) return false;
+      for (std::size_t i = 0; i < json.size(); ++i) read_element(json[i], fmt::format("{}[{}]", name, i), value);
     } else if constexpr (IsMap<T>) {
-      if (!fits(json.is_object(), "an object")) return;
+      if (!fits(json.is_object(), "an object")) return false;
       Reader elements(json, where_ + "." + name, complain_, least_);
-      for (const auto& [key, element] : json.items()) elements.read(element, key, value[key]);
+      for (const auto& [key, element] : json.items()) {
+        typename T::mapped_type known{};
+        if (elements.read(element, key, known)) value[key] = std::move(known);
+      }
     } else if constexpr (std::is_enum_v<T>) {
-      fits(json.is_string() && from_string(json.template get_ref<const std::string&>(), value), "one of its names");
+      return fits(json.is_string() && from_string(json.template get_ref<const std::string&>(), value),
+                  "one of its names");
     } else if constexpr (std::is_same_v<T, bool>) {
-      if (fits(json.is_boolean(), "true or false")) value = json.template get<bool>();
+      if (!fits(json.is_boolean(), "true or false")) return false;
+      value = json.template get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
       const auto whole = whole_number(json);
-      if (fits(whole && *whole >= 0 && std::in_range<T>(*whole), "a whole number from 0"))
-        value = static_cast<T>(*whole);
+      if (!fits(whole && *whole >= 0 && std::in_range<T>(*whole), "a whole number from 0")) return false;
+      value = static_cast<T>(*whole);
     } else if constexpr (std::is_floating_point_v<T>) {
-      if (fits(json.is_number() && json.template get<double>() >= least_, least_ < 0 ? "a number" : "a number from 0"))
-        value = json.template get<double>();
+      const bool right = json.is_number() && json.template get<double>() >= least_;
+      if (!fits(right, least_ < 0 ? "a number" : "a number from 0")) return false;
+      value = json.template get<double>();
     } else {
-      if (!fits(json.is_object(), "an object")) return;
+      if (!fits(json.is_object(), "an object")) return false;
       Reader members(json, where_ + "." + name, complain_, least_);
       each_member(members, value);
     }
+    return true;
+  }
+
+  // Null is no element.
+  template <class List>
+  void read_element(const nlohmann::json& json, const std::string& name, List& list) {
+    if (json.is_null()) return;
+    typename List::value_type known{};
+    if (read(json, name, known)) list.push_back(std::move(known));
   }
 
   // JSON knows no integers: 490e6 is one.

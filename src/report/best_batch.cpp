@@ -6,7 +6,6 @@
 
 #include "analysis/find_batch.hpp"
 #include "analysis/reliability.hpp"
-#include "report/access.hpp"
 #include "report/sweep_sections.hpp"
 
 namespace strata::report {

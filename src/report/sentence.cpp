@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/case_result.hpp"
 #include "analysis/headline.hpp"
 #include "analysis/warnings.hpp"
 #include "report/environments.hpp"
@@ -233,12 +234,8 @@ std::string who_had_the_cores(const analysis::TrustFacts& trust) {
 }
 
 std::string who_had_the_cores(const store::LoadFacts& load) {
-  const auto percent_of = [](OptionalNumber share) { return share ? OptionalNumber(*share * 100) : std::nullopt; };
   analysis::TrustFacts trust;
-  trust.others_begin_percent = percent_of(load.begin);
-  trust.others_percent = percent_of(load.others);
-  trust.host_percent = percent_of(load.steal);
-  trust.other_run = load.other_run;
+  analysis::add_load(trust, load);
   return who_had_the_cores(trust);
 }
 

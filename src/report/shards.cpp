@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "cluster/shard.hpp"
-#include "report/access.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::report {

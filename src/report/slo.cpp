@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "report/clients.hpp"
 #include "report/format.hpp"
-#include "stats/clients.hpp"
+#include "stats/compare.hpp"
 
 namespace strata::report {
 

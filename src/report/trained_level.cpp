@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/trained_level.hpp"
 
-#include "report/access.hpp"
-
 namespace strata::report {
 namespace {
 

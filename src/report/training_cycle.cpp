@@ -5,7 +5,6 @@
 
 #include "analysis/crossing.hpp"
 #include "analysis/row_numbers.hpp"
-#include "report/access.hpp"
 #include "report/training_sections.hpp"
 
 namespace strata::report {

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "analysis/signal_fate.hpp"
-#include "report/access.hpp"
 #include "report/training_sections.hpp"
 
 namespace strata::report {

@@ -53,7 +53,7 @@ class CaseTraining {
   Result<measure::Outcome> finish();
 
  private:
-  struct LevelTraining {
+  struct Trainee {
     std::size_t level;
     Learner learner;
     JudgedTurns turns;
@@ -62,26 +62,26 @@ class CaseTraining {
     std::int64_t looked_at = -1;  // the step of the training at which its layers were looked at last
   };
 
-  void leave(LevelTraining& training, const Failure& why);
+  void leave(Trainee& trainee, const Failure& why);
   Owner owner_of(const Participant& participant, int repeat) const;
   void tell_damage(const Participant& participant, int repeat, int first, const std::string& damage);
   void open_referee();
   Result<void> run_repeat(int repeat, const std::vector<std::size_t>& group);
   Result<fs::path> new_order(int repeat, int epoch) const;
-  Result<void> check_clocks(std::vector<LevelTraining>& trainings, int repeat);
-  std::vector<LevelTraining> start_trainings(int repeat, const std::vector<std::size_t>& group);
-  Result<void> run_epoch(std::vector<LevelTraining>& trainings, int repeat, int epoch);
-  bool learns(const LevelTraining& training, int epoch) const;  // has steps of it left
-  Result<void> run_interleaved(std::vector<LevelTraining>& trainings, const fs::path& order, int repeat, int epoch);
-  void turn(LevelTraining& training, const fs::path& order, int epoch);
+  Result<void> check_clocks(std::vector<Trainee>& trainees, int repeat);
+  std::vector<Trainee> start_levels(int repeat, const std::vector<std::size_t>& group);
+  Result<void> run_epoch(std::vector<Trainee>& trainees, int repeat, int epoch);
+  bool learns(const Trainee& trainee, int epoch) const;  // has steps of it left
+  Result<void> run_interleaved(std::vector<Trainee>& trainees, const fs::path& order, int repeat, int epoch);
+  void turn(Trainee& trainee, const fs::path& order, int epoch);
   std::int64_t next_look(std::int64_t step) const;
-  void look_at_layers(LevelTraining& training, const fs::path& order, std::int64_t step);
-  Result<void> end_epoch(LevelTraining& training, int repeat, int epoch);
-  void prove_score(LevelTraining& training, const fs::path& state, int epoch, const session::SplitScore& told);
-  void prove_best(LevelTraining& training);
-  void judge(LevelTraining& training, const proof::OutputVerdict& verdict, const std::string& when);
+  void look_at_layers(Trainee& trainee, const fs::path& order, std::int64_t step);
+  Result<void> end_epoch(Trainee& trainee, int repeat, int epoch);
+  void prove_score(Trainee& trainee, const fs::path& state, int epoch, const session::SplitScore& told);
+  void prove_best(Trainee& trainee);
+  void judge(Trainee& trainee, const proof::OutputVerdict& verdict, const std::string& when);
   std::vector<std::vector<std::size_t>> groups() const;
-  void tell_progress(const std::vector<LevelTraining>& trainings, int repeat, int epoch);
+  void tell_progress(const std::vector<Trainee>& trainees, int repeat, int epoch);
 
   const core::Case& question() const { return point_.record.question; }
   const proof::TrainReference& reference() const { return *point_.references.judge().training; }
@@ -156,10 +156,10 @@ Result<void> CaseTraining::train() {
   return {};
 }
 
-void CaseTraining::leave(LevelTraining& training, const Failure& why) {
-  training.out = true;
+void CaseTraining::leave(Trainee& trainee, const Failure& why) {
+  trainee.out = true;
   if (interrupted()) return;
-  Participant& participant = training.learner.participant();
+  Participant& participant = trainee.learner.participant();
   participant.drop(why);
   point_.progress.note(fmt::format("{}: {}: {}", participant.name(), to_string(why.state), why.what));
   (void)point_.sink.row(participant.row);  // a store that fails here fails again at the end
@@ -178,11 +178,10 @@ void CaseTraining::tell_damage(const Participant& participant, int repeat, int f
   (void)point_.sink.warning(std::move(warning));  // a store that fails here fails again at the end
 }
 
-std::vector<CaseTraining::LevelTraining> CaseTraining::start_trainings(int repeat,
-                                                                       const std::vector<std::size_t>& group) {
+std::vector<CaseTraining::Trainee> CaseTraining::start_levels(int repeat, const std::vector<std::size_t>& group) {
   std::vector<int> cpus;
   if (question().threads == 1) cpus = {repeat % std::max(1, probe::physical_cores())};
-  std::vector<LevelTraining> trainings;
+  std::vector<Trainee> trainees;
   for (const auto i : group) {
     if (interrupted()) break;
     Participant& participant = point_.participants[i];
@@ -193,26 +192,26 @@ std::vector<CaseTraining::LevelTraining> CaseTraining::start_trainings(int repea
     if (first >= epochs_ || (saved && saved->diverged)) continue;
     point_.progress.status(fmt::format("repeat {} of {}: starting {}", repeat + 1, plan_.repeats, participant.name()),
                            -1);
-    trainings.push_back({.level = i,
-                         .learner = Learner(participant, repeat),
-                         .turns = JudgedTurns(turn_seed(point_.setting.order_seed, repeat, i),
-                                              {.epochs = epochs_, .steps = steps_, .proofs = plan_.proofs}),
-                         .first_epoch = first,
-                         .out = false});
+    trainees.push_back({.level = i,
+                        .learner = Learner(participant, repeat),
+                        .turns = JudgedTurns(turn_seed(point_.setting.order_seed, repeat, i),
+                                             {.epochs = epochs_, .steps = steps_, .proofs = plan_.proofs}),
+                        .first_epoch = first,
+                        .out = false});
     const Start from =
         saved ? Start{.state = saved->path, .step = steps_ * first, .seed = {}}
               : Start{.state = initial_[static_cast<std::size_t>(repeat)], .step = 0, .seed = question().seed + repeat};
-    if (auto started = trainings.back().learner.start(plan_.data.files, from, cpus); !started)
-      leave(trainings.back(), started.error());
+    if (auto started = trainees.back().learner.start(plan_.data.files, from, cpus); !started)
+      leave(trainees.back(), started.error());
     else
-      trainings.back().learner.rest();
+      trainees.back().learner.rest();
   }
-  return trainings;
+  return trainees;
 }
 
 Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>& group) {
-  auto trainings = start_trainings(repeat, group);
-  if (trainings.empty()) return {};
+  auto trainees = start_levels(repeat, group);
+  if (trainees.empty()) return {};
   if (referee_) {
     point_.progress.status("starting the process that repeats a few steps", -1);
     if (auto started = referee_->start(plan_.data.files, {}); !started) {
@@ -222,33 +221,33 @@ Result<void> CaseTraining::run_repeat(int repeat, const std::vector<std::size_t>
       referee_->rest();
     }
   }
-  for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch) STRATA_TRY(run_epoch(trainings, repeat, epoch));
-  for (const auto& training : trainings) windows_[training.level] += training.turns.counts();
-  STRATA_TRY(check_clocks(trainings, repeat));
-  for (auto& training : trainings) {
-    if (training.out || interrupted()) continue;
-    auto& participant = training.learner.participant();
+  for (int epoch = 0; epoch < epochs_ && !interrupted(); ++epoch) STRATA_TRY(run_epoch(trainees, repeat, epoch));
+  for (const auto& trainee : trainees) windows_[trainee.level] += trainee.turns.counts();
+  STRATA_TRY(check_clocks(trainees, repeat));
+  for (auto& trainee : trainees) {
+    if (trainee.out || interrupted()) continue;
+    auto& participant = trainee.learner.participant();
     if (repeat == repeats_.back()) {
-      const auto profiled = measure::profile_phases(participant, training.learner.session(), reference());
+      const auto profiled = measure::profile_phases(participant, trainee.learner.session(), reference());
       if (!profiled) participant.phases_note = profiled.error().what;  // which costs no training that is done
     }
-    training.learner.end();
+    trainee.learner.end();
   }
   return {};
 }
 
 // After the last epoch, whose states are kept: what further steps do to the weights is nobody's.
-Result<void> CaseTraining::check_clocks(std::vector<LevelTraining>& trainings, int repeat) {
+Result<void> CaseTraining::check_clocks(std::vector<Trainee>& trainees, int repeat) {
   const auto order = STRATA_TRY(new_order(repeat, epochs_));
-  for (auto& training : trainings) {
-    if (training.out || interrupted()) continue;
-    const auto doubt = training.learner.doubt_of_clock(order, steps_);
+  for (auto& trainee : trainees) {
+    if (trainee.out || interrupted()) continue;
+    const auto doubt = trainee.learner.doubt_of_clock(order, steps_);
     if (!doubt)
-      leave(training, doubt.error());
+      leave(trainee, doubt.error());
     else if (!doubt->empty())
-      leave(training,
+      leave(trainee,
             {.state = State::mistrusted, .what = fmt::format("repeat {}: {}", repeat + 1, *doubt), .hint = kClockHint});
-    if (!training.out) training.learner.rest();
+    if (!trainee.out) trainee.learner.rest();
   }
   std::error_code ignored;
   fs::remove(order, ignored);
@@ -256,15 +255,15 @@ Result<void> CaseTraining::check_clocks(std::vector<LevelTraining>& trainings, i
 }
 
 // Where the slowest is, the losses, and by what is done since the start how long the rest takes.
-void CaseTraining::tell_progress(const std::vector<LevelTraining>& trainings, int repeat, int epoch) {
+void CaseTraining::tell_progress(const std::vector<Trainee>& trainees, int repeat, int epoch) {
   std::int64_t least = steps_;
   std::string losses;
-  for (const auto& training : trainings) {
-    if (training.out || epoch < training.first_epoch) continue;
-    least = std::min(least, training.learner.next_step());
-    if (const auto loss = training.learner.last_loss())
+  for (const auto& trainee : trainees) {
+    if (trainee.out || epoch < trainee.first_epoch) continue;
+    least = std::min(least, trainee.learner.next_step());
+    if (const auto loss = trainee.learner.last_loss())
       losses +=
-          fmt::format("{}{} {:.3g}", losses.empty() ? "; loss: " : ", ", training.learner.participant().name(), *loss);
+          fmt::format("{}{} {:.3g}", losses.empty() ? "; loss: " : ", ", trainee.learner.participant().name(), *loss);
   }
   const auto before = std::count_if(repeats_.begin(), repeats_.end(), [&](int one) { return one < repeat; });
   const double epochs = static_cast<double>(repeats_.size()) * epochs_;
@@ -279,11 +278,11 @@ void CaseTraining::tell_progress(const std::vector<LevelTraining>& trainings, in
                          left);
 }
 
-void CaseTraining::judge(LevelTraining& training, const proof::OutputVerdict& verdict, const std::string& when) {
+void CaseTraining::judge(Trainee& trainee, const proof::OutputVerdict& verdict, const std::string& when) {
   if (verdict.equal_work())
-    ++proofs_[training.level];
+    ++proofs_[trainee.level];
   else
-    leave(training, {.state = State::unequal, .what = fmt::format("{}: {}", when, verdict.reason)});
+    leave(trainee, {.state = State::unequal, .what = fmt::format("{}: {}", when, verdict.reason)});
 }
 
 // The first step of the training from `step` on at which layers are looked at.
@@ -294,12 +293,12 @@ std::int64_t CaseTraining::next_look(std::int64_t step) const {
 }
 
 // What comes of it is kept beside the training: a look that fails costs nobody its place.
-void CaseTraining::look_at_layers(LevelTraining& training, const fs::path& order, std::int64_t step) {
-  training.looked_at = step;
-  Participant& participant = training.learner.participant();
-  const auto sizes = referee_->layer_sizes(training.learner, order);
+void CaseTraining::look_at_layers(Trainee& trainee, const fs::path& order, std::int64_t step) {
+  trainee.looked_at = step;
+  Participant& participant = trainee.learner.participant();
+  const auto sizes = referee_->layer_sizes(trainee.learner, order);
   referee_->rest();
-  const int repeat = training.learner.repeat();
+  const int repeat = trainee.learner.repeat();
   if (!sizes) {
     point_.progress.note(fmt::format("{}: layers could not be looked at: {}", participant.name(), sizes.error().what));
     return;
@@ -314,44 +313,44 @@ void CaseTraining::look_at_layers(LevelTraining& training, const fs::path& order
         fmt::format("repeat {}, step {}: {}: {}", repeat + 1, step + 1, participant.name(), why->words));
 }
 
-void CaseTraining::turn(LevelTraining& training, const fs::path& order, int epoch) {
-  const auto next = training.learner.next_step();
+void CaseTraining::turn(Trainee& trainee, const fs::path& order, int epoch) {
+  const auto next = trainee.learner.next_step();
   const auto before = epoch * steps_;  // steps of the epochs before
-  if (before + next == next_look(before + next) && training.looked_at != before + next)
-    look_at_layers(training, order, before + next);
+  if (before + next == next_look(before + next) && trainee.looked_at != before + next)
+    look_at_layers(trainee, order, before + next);
   const Turn turn{.order = order,
                   .epoch = epoch,
                   .end = std::min(steps_, next_look(before + next + 1) - before),
                   .seconds = plan_.turn_s};
-  const auto judged = training.turns.take(training.learner, referee_ ? &*referee_ : nullptr, turn, longest_window_);
-  if (!judged) leave(training, judged.error());
+  const auto judged = trainee.turns.take(trainee.learner, referee_ ? &*referee_ : nullptr, turn, longest_window_);
+  if (!judged) leave(trainee, judged.error());
   for (const auto& [verdict, first, last] : judged.value_or(std::vector<JudgedSteps>()))
-    if (!training.out)
-      judge(training, verdict,
+    if (!trainee.out)
+      judge(trainee, verdict,
             fmt::format(
-                "repeat {}, epoch {}, {}", training.learner.repeat() + 1, epoch + 1,
+                "repeat {}, epoch {}, {}", trainee.learner.repeat() + 1, epoch + 1,
                 first == last ? fmt::format("step {}", last + 1) : fmt::format("steps {} to {}", first + 1, last + 1)));
   if (referee_) referee_->rest();
-  if (!training.out) training.learner.rest();
+  if (!trainee.out) trainee.learner.rest();
 }
 
-bool CaseTraining::learns(const LevelTraining& training, int epoch) const {
-  return !training.out && epoch >= training.first_epoch && !training.learner.diverged() &&
-         training.learner.next_step() < steps_;
+bool CaseTraining::learns(const Trainee& trainee, int epoch) const {
+  return !trainee.out && epoch >= trainee.first_epoch && !trainee.learner.diverged() &&
+         trainee.learner.next_step() < steps_;
 }
 
 // Until every level has done the steps of the epoch; a turn is some of them.
-Result<void> CaseTraining::run_interleaved(std::vector<LevelTraining>& trainings, const fs::path& order, int repeat,
+Result<void> CaseTraining::run_interleaved(std::vector<Trainee>& trainees, const fs::path& order, int repeat,
                                            int epoch) {
   std::vector<run::OnlyTurns> turns;
-  turns.reserve(trainings.size());
+  turns.reserve(trainees.size());
   std::vector<run::Executor*> all;
-  for (auto& training : trainings)
+  for (auto& trainee : trainees)
     all.push_back(&turns.emplace_back(
-        training.learner.participant().name(), [&, this] { return learns(training, epoch); },
+        trainee.learner.participant().name(), [&, this] { return learns(trainee, epoch); },
         [&, this](const run::Turn&) {
-          turn(training, order, epoch);
-          tell_progress(trainings, repeat, epoch);
+          turn(trainee, order, epoch);
+          tell_progress(trainees, repeat, epoch);
         }));
   run::StopByTime never(std::numeric_limits<double>::infinity(), 0);
   run::Sink nobody;
@@ -368,23 +367,23 @@ Result<fs::path> CaseTraining::new_order(int repeat, int epoch) const {
   return order;
 }
 
-Result<void> CaseTraining::run_epoch(std::vector<LevelTraining>& trainings, int repeat, int epoch) {
-  if (std::all_of(trainings.begin(), trainings.end(),
-                  [&](const LevelTraining& training) { return training.out || epoch < training.first_epoch; }))
+Result<void> CaseTraining::run_epoch(std::vector<Trainee>& trainees, int repeat, int epoch) {
+  if (std::all_of(trainees.begin(), trainees.end(),
+                  [&](const Trainee& trainee) { return trainee.out || epoch < trainee.first_epoch; }))
     return {};
   const auto order = STRATA_TRY(new_order(repeat, epoch));
-  STRATA_TRY(run_interleaved(trainings, order, repeat, epoch));
-  for (auto& training : trainings) {
-    if (training.out || epoch < training.first_epoch || interrupted()) continue;
-    STRATA_TRY(end_epoch(training, repeat, epoch));
+  STRATA_TRY(run_interleaved(trainees, order, repeat, epoch));
+  for (auto& trainee : trainees) {
+    if (trainee.out || epoch < trainee.first_epoch || interrupted()) continue;
+    STRATA_TRY(end_epoch(trainee, repeat, epoch));
   }
   std::error_code ignored;
   fs::remove(order, ignored);
   return {};
 }
 
-Result<void> CaseTraining::end_epoch(LevelTraining& training, int repeat, int epoch) {
-  auto& learner = training.learner;
+Result<void> CaseTraining::end_epoch(Trainee& trainee, int repeat, int epoch) {
+  auto& learner = trainee.learner;
   Participant& participant = learner.participant();
   session::SplitScore train, test;
   const bool diverged = learner.diverged();
@@ -395,33 +394,32 @@ Result<void> CaseTraining::end_epoch(LevelTraining& training, int repeat, int ep
     const auto trained = tested ? learner.score("train", std::min(plan_.data.test, plan_.data.train)) : tested;
     if (interrupted()) return {};
     if (!trained) {
-      leave(training, trained.error());
+      leave(trainee, trained.error());
       return {};
     }
     test = *tested;
     train = *trained;
-    if (training.turns.plan().scored().contains(epoch)) {
-      const auto state = learner.session().state();
-      if (state)
-        prove_score(training, *state->file, epoch, test);
+    if (trainee.turns.plan().scored().contains(epoch)) {
+      if (const auto state = learner.session().state())
+        prove_score(trainee, *state->file, epoch, test);
       else
-        leave(training, state.error());
+        leave(trainee, state.error());
     }
   }
-  if (diverged || epoch == epochs_ - 1) prove_best(training);
-  if (training.out) return {};
+  if (diverged || epoch == epochs_ - 1) prove_best(trainee);
+  if (trainee.out) return {};
   const auto result = learner.end_epoch(train, test, question().batch);
   // The store first: a training that is killed before its state is kept learns the epoch again, and replaces it.
   STRATA_TRY(point_.sink.series(participant.row.row_id, series_of(result, repeat, epoch)));
   if (auto stored = keep_epoch(plan_.keep, owner_of(participant, repeat), learner, {epoch + 1, test}, result);
       !stored) {
-    leave(training, stored.error());
+    leave(trainee, stored.error());
     return {};
   }
   learner.rest();
-  ++epochs_done_[training.level];
+  ++epochs_done_[trainee.level];
   if (diverged) {
-    training.out = true;
+    trainee.out = true;
     point_.progress.note(fmt::format("{}: repeat {}: the loss is not finite from step {} of epoch {} on",
                                      participant.name(), repeat + 1, result.diverged_at + 1, epoch + 1));
     return {};
@@ -435,23 +433,22 @@ Result<void> CaseTraining::end_epoch(LevelTraining& training, int repeat, int ep
   return {};
 }
 
-void CaseTraining::prove_score(LevelTraining& training, const fs::path& state, int epoch,
-                               const session::SplitScore& told) {
+void CaseTraining::prove_score(Trainee& trainee, const fs::path& state, int epoch, const session::SplitScore& told) {
   if (!referee_) return;
   const auto verdict = referee_->check_score(state, steps_ * (epoch + 1), "test", told);
   referee_->rest();
   if (!verdict)
-    leave(training, verdict.error());
+    leave(trainee, verdict.error());
   else
-    judge(training, *verdict,
-          fmt::format("repeat {}, the score after epoch {}", training.learner.repeat() + 1, epoch + 1));
+    judge(trainee, *verdict,
+          fmt::format("repeat {}, the score after epoch {}", trainee.learner.repeat() + 1, epoch + 1));
 }
 
 // Only when no epoch is to come it is known which is the best; its state was kept.
-void CaseTraining::prove_best(LevelTraining& training) {
-  const auto best = best_state(plan_.keep, owner_of(training.learner.participant(), training.learner.repeat()));
-  if (best && !training.out && !training.turns.plan().scored().contains(best->epochs - 1))
-    prove_score(training, best->path, best->epochs - 1, best->told);
+void CaseTraining::prove_best(Trainee& trainee) {
+  const auto best = best_state(plan_.keep, owner_of(trainee.learner.participant(), trainee.learner.repeat()));
+  if (best && !trainee.out && !trainee.turns.plan().scored().contains(best->epochs - 1))
+    prove_score(trainee, best->path, best->epochs - 1, best->told);
 }
 
 Result<measure::Outcome> CaseTraining::finish() {

@@ -67,16 +67,17 @@ TEST(ResultJson, of_another_type_is_refused_by_its_name) {
             "a.json: schema is \"strata.run/9\", this strata reads \"strata.run/1\"");
   EXPECT_THAT(refused(Json::array()), StartsWith("a.json: schema is \"\""));
   EXPECT_EQ(refused({{"schema", kResultSchema}, {"cases", 7}}), "\"a.json\": \"cases\" is 7; allowed is a list");
-  EXPECT_EQ(refused_row(3), "\"a.json.cases\": \"rows\" is 3; allowed is an object");
-  EXPECT_EQ(refused_row({{"level", 7}}), "\"a.json.cases.rows\": \"level\" is 7; allowed is a text");
-  EXPECT_EQ(refused_row({{"rank", -1}}), "\"a.json.cases.rows\": \"rank\" is -1; allowed is a whole number from 0");
+  EXPECT_EQ(refused_row(3), "\"a.json.cases[0]\": \"rows[0]\" is 3; allowed is an object");
+  EXPECT_EQ(refused_row({{"level", 7}}), "\"a.json.cases[0].rows[0]\": \"level\" is 7; allowed is a text");
+  EXPECT_EQ(refused_row({{"rank", -1}}),
+            "\"a.json.cases[0].rows[0]\": \"rank\" is -1; allowed is a whole number from 0");
   EXPECT_EQ(refused_row({{"state", "asleep"}}),
-            "\"a.json.cases.rows\": \"state\" is \"asleep\"; allowed is one of its names");
+            "\"a.json.cases[0].rows[0]\": \"state\" is \"asleep\"; allowed is one of its names");
   EXPECT_EQ(refused_row({{"ratio", {{"value", "x"}}}}),
-            "\"a.json.cases.rows.ratio\": \"value\" is \"x\"; allowed is a number");
+            "\"a.json.cases[0].rows[0].ratio\": \"value\" is \"x\"; allowed is a number");
   EXPECT_EQ(refused_row({{"ratio", {{"verdict", "quicker"}}}}),
-            "\"a.json.cases.rows.ratio\": \"verdict\" is \"quicker\"; allowed is one of its names");
-  EXPECT_EQ(refused_row({{"peer", 1}, {"level", 7}}), "\"a.json.cases.rows\": \"level\" is 7; allowed is a text")
+            "\"a.json.cases[0].rows[0].ratio\": \"verdict\" is \"quicker\"; allowed is one of its names");
+  EXPECT_EQ(refused_row({{"peer", 1}, {"level", 7}}), "\"a.json.cases[0].rows[0]\": \"level\" is 7; allowed is a text")
       << "the first of several";
   EXPECT_EQ(refused_row({{"of_a_later_strata", 7}, {"ratio", {{"value", -0.5}}}}), "");
 }
@@ -109,6 +110,20 @@ TEST(ResultJson, with_any_value_in_any_place_is_read_or_refused) {
   for (const Json& other : {Json(true), Json("x"), Json(-1), Json(1.5), Json::array(), Json::object()})
     for (const auto& [place, refusal] : refused_with(other))
       EXPECT_THAT(refusal, AnyOf("", StartsWith("\"a.json"), StartsWith("a.json: schema is "))) << place << other;
+}
+
+TEST(ResultJson, passes_over_what_a_store_has_of_another_type_and_never_makes_it_nothing) {
+  const auto memory = stored_part<MemoryFacts>({{"peak_private_bytes", "x"}, {"steady_pss_bytes", 1.5}}).value();
+  EXPECT_EQ(memory.peak_private_bytes, std::nullopt);
+  EXPECT_EQ(memory.steady_pss_bytes, std::nullopt);
+  const auto tuning =
+      stored_part<Tuning>(
+          {{"tried", {{{"variant", "a"}, {"ratio", {{"value", 2}, {"verdict", "quick"}}}}, nullptr, 7}}})
+          .value();
+  ASSERT_EQ(tuning.tried.size(), 1) << "null and 7 are no variants";
+  EXPECT_EQ(tuning.tried[0].ratio->value, 2);
+  EXPECT_EQ(tuning.tried[0].ratio->verdict, std::nullopt);
+  EXPECT_FALSE(stored_part<Proof>(nullptr).has_value());
 }
 
 TEST(ResultJson, with_null_in_any_place_is_read) {

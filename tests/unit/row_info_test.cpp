@@ -70,7 +70,7 @@ TEST(RowInfo, says_which_value_is_not_as_strata_writes_it) {
   EXPECT_EQ(refused({{"cold_start", {{"total_ms", "x"}}}}),
             "\"info.cold_start\": \"total_ms\" is \"x\"; allowed is a number from 0");
   EXPECT_EQ(refused({{"meters", {{{"switched_out", -1}}}}}),
-            "\"info.meters\": \"switched_out\" is -1; allowed is a number from 0");
+            "\"info.meters[0]\": \"switched_out\" is -1; allowed is a number from 0");
   EXPECT_EQ(refused({{"phases", {{"ms", {{"loss", true}}}}}}),
             "\"info.phases.ms\": \"loss\" is true; allowed is a number from 0");
   EXPECT_EQ(refused({{"lines", 7}}), "\"info\": \"lines\" is 7; allowed is an object");

@@ -37,8 +37,7 @@ document::Table packages_table(const std::vector<Json>& environments) {
 
 document::Section environment_section(const analysis::RunResult& run) {
   document::Section section{.id = "environment", .title = "Environment", .is_detail = true};
-  section.items = {facts_of("The machine", run.machine),
-                   facts_of("The run", analysis::to_json(analysis::RunResult{.run = run.run})["run"])};
+  section.items = {facts_of("The machine", run.machine), facts_of("The run", analysis::to_json(run.run))};
   for (auto environment : run.environments) {
     const auto name = text(environment, "name");
     if (environment.is_object()) environment.erase("packages");

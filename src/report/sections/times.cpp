@@ -105,11 +105,11 @@ std::vector<PlacedBlock> placed_blocks(const analysis::RowResult& row, const Res
   std::vector<PlacedBlock> placed;
   for (const auto& block : row.blocks) {
     if (!block.time_s || !block.median_ms) continue;
-    placed.push_back(
-        {.at = restarts.starts.at(block.restart) + *block.time_s,
-         .seconds = kSecondsPerMs * *block.median_ms,
-         .disturbed = block.disturbed,
-         .label = fmt::format("{}.{}{}", block.restart + 1, block.round + 1, block.disturbed ? ": " + block.why : "")});
+    placed.push_back({.at = restarts.starts.at(block.restart) + *block.time_s,
+                      .seconds = kSecondsPerMs * *block.median_ms,
+                      .disturbed = block.disturbed,
+                      .label = fmt::format("{}.{}{}", std::int64_t{1} + block.restart, std::int64_t{1} + block.round,
+                                           block.disturbed ? ": " + block.why : "")});
   }
   return placed;
 }
@@ -167,7 +167,7 @@ document::Table blocks_table(const Rows& rows) {
         const auto place = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1));
         return document::Number{.value = kSecondsPerMs * sorted[place], .format = document::NumberFormat::seconds};
       };
-      table.rows.push_back({row->name(), counted(restart + 1), counted(static_cast<double>(medians.size())),
+      table.rows.push_back({row->name(), counted(1.0 + restart), counted(static_cast<double>(medians.size())),
                             counted(disturbed), at_share(0), at_share(0.5), at_share(1)});
     }
   }
