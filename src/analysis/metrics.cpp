@@ -18,7 +18,7 @@ namespace {
 using core::Metric;
 using nlohmann::json;
 
-const char* const kNotComparable = "not reliable: other programs had the cores";
+const char* const kNotReliableMethod = "not reliable: other programs had the cores";
 
 class RowMetrics {
  public:
@@ -112,7 +112,7 @@ class RowMetrics {
   void add_ratio(Metric which, const std::optional<Ratio>& ratio) {
     if (!ratio) return;
     add_estimate(which, *ratio,
-                 !statistics_.reliable()   ? kNotComparable
+                 !statistics_.reliable()   ? kNotReliableMethod
                  : ratio->rests_on.empty() ? std::string("the reference")
                  : statistics_.together()  ? "interleaved, interval of " + ratio->rests_on
                                            : "one after the other, interval of " + ratio->rests_on);
@@ -196,7 +196,7 @@ class RowMetrics {
     add_known(Metric::open_batch_recompile_time, open->recompile_ms, "first calls");
     if (open->against_fixed)
       add_estimate(Metric::open_batch_speedup, open->against_fixed->ratio,
-                   statistics_.reliable() ? "interleaved" : kNotComparable);
+                   statistics_.reliable() ? "interleaved" : kNotReliableMethod);
   }
 
   const CaseStatistics& statistics_;

@@ -69,7 +69,7 @@ Result<MeasuredRun> measure_suite(const requests::SuiteRequest& request, const s
 Result<nlohmann::json> kept_result(const std::filesystem::path& path, const std::string& run_id) {
   auto store = STRATA_TRY(store::Store::open(path));
   const auto run = STRATA_TRY(store.load_run(run_id));
-  auto shown = STRATA_TRY(result_of(run, store));
+  auto shown = STRATA_TRY(shown_run(run, store));
   keep_verdicts(store, run_id, shown.verdicts);
   return std::move(shown.result);
 }

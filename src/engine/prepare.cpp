@@ -9,6 +9,7 @@
 #include <random>
 
 #include "common/interrupt.hpp"
+#include "common/lookup.hpp"
 #include "common/nearest.hpp"
 #include "data/catalogue.hpp"
 #include "data/image_files.hpp"
@@ -17,7 +18,6 @@
 #include "plan/install.hpp"
 #include "plan/jobs.hpp"
 #include "probe/machine.hpp"
-#include "report/access.hpp"
 #include "stats/compare.hpp"
 #include "store/run_state.hpp"
 
@@ -144,12 +144,12 @@ Result<void> check_resumed(const Prepared& ready, const RunContext& context) {
   const auto now = environments_of(ready.setting);
   for (std::size_t i = 0; i < now.size(); ++i) {
     const auto& before = i < context.resumed->environments.size() ? context.resumed->environments[i] : Json();
-    const auto& name = report::text(now[i], "name");
+    const auto& name = lookup::text(now[i], "name");
     for (const char* part : {"torch", "python_version"})
-      if (report::text(before, part) != report::text(now[i], part))
+      if (lookup::text(before, part) != lookup::text(now[i], part))
         return fail(
             fmt::format("run {} began with {} {}{}, and this is {}", context.resumed->run_id, part,
-                        report::text(before, part), name.empty() ? "" : " in " + name, report::text(now[i], part)),
+                        lookup::text(before, part), name.empty() ? "" : " in " + name, lookup::text(now[i], part)),
             "continue with the same --python or --env, or start a new run", Exit::environment);
   }
   if (measure::machine_key(context.resumed->machine) != measure::machine_key(ready.setting.machine))

@@ -9,7 +9,6 @@
 #include "cluster/join.hpp"
 #include "common/places.hpp"
 #include "engine/data_sets.hpp"
-#include "report/access.hpp"
 #include "report/render/render.hpp"
 #include "report/result.hpp"
 #include "report/run_documents.hpp"
@@ -44,7 +43,7 @@ std::optional<Result<document::Document>> document_of(const store::Run& run, con
   return page_of(*whole, store);
 }
 
-Result<ShownRun> result_of(const store::Run& run, const store::Store& store) {
+Result<ShownRun> shown_run(const store::Run& run, const store::Store& store) {
   const auto document = document_of(run, store);
   if (!document) {
     const auto result = report::result_of(run);
@@ -139,7 +138,7 @@ Result<Answer> answer_query(const requests::Query& query, const fs::path& path, 
   }
   const auto store = STRATA_TRY(store::Store::open_existing(path));
   const auto run = STRATA_TRY(store.load_run(std::get<requests::ShowRequest>(query).run));
-  auto shown = STRATA_TRY(result_of(run, store));
+  auto shown = STRATA_TRY(shown_run(run, store));
   return Answer{std::move(shown.result)};
 }
 

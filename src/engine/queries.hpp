@@ -25,7 +25,7 @@ struct ShownRun {
   nlohmann::json result;  // as `show --format json` prints it
   Verdicts verdicts;
 };
-Result<ShownRun> result_of(const store::Run& run, const store::Store& store);
+Result<ShownRun> shown_run(const store::Run& run, const store::Store& store);
 
 struct ListedRun {
   std::string run, name, started, state;

@@ -15,7 +15,6 @@
 #include "core/bundle_info.hpp"
 #include "data/catalogue.hpp"
 #include "probe/limits.hpp"
-#include "report/access.hpp"
 #include "report/format.hpp"
 
 namespace strata::engine {

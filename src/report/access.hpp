@@ -6,12 +6,9 @@
 
 namespace strata::report {
 
-using lookup::at;
-using lookup::flag;
 using lookup::list;
 using lookup::number;
 using lookup::text;
-using lookup::whole;
 using Json = nlohmann::json;
 
 }  // namespace strata::report

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From stored blocks to the result object: times within their samples, restarts that count, ratios across modes.
+// From stored blocks to the result: times within their samples, restarts that count, ratios across modes.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -7,7 +7,7 @@ namespace strata::report {
 namespace {
 
 document::Cell measured_time(const analysis::RowResult& row) {
-  auto cell = time_cell(member_of(row.end_to_end_ms, &analysis::TimeSummary::estimate));
+  auto cell = time_cell(row.estimate_ms());
   if (auto* number = std::get_if<document::Number>(&cell); number && row.end_to_end_ms->is_median) number->mark = "*";
   return cell;
 }
@@ -41,12 +41,11 @@ document::Table levels_table(const FirstScreen& screen) {
                                                 : document::Absent{});
     if (screen.has_tuned) cells.emplace_back(level.tuned);
     cells.push_back(time_cell(member_of(row.end_to_end_ms, &analysis::TimeSummary::p99)));
-    cells.push_back(
-        value_cell(member_of(row.memory, &analysis::MemoryFacts::peak_private_bytes), document::NumberFormat::bytes));
+    cells.push_back(value_cell(row.peak_private_bytes(), document::NumberFormat::bytes));
     if (screen.has_device_memory)
       cells.push_back(
           value_cell(member_of(row.memory, &analysis::MemoryFacts::device_peak_bytes), document::NumberFormat::bytes));
-    cells.push_back(time_cell(member_of(row.startup, &analysis::StartUp::warm_start_ms)));
+    cells.push_back(time_cell(row.warm_start_ms()));
     cells.emplace_back(level.proof);
     table.rows.push_back(std::move(cells));
   }

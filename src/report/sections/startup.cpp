@@ -73,7 +73,7 @@ document::Table break_even_table(const std::vector<const analysis::RowResult*>& 
     if (!row->break_even) continue;
     const auto& even = *row->break_even;
     const bool pays_back = !even.never && even.iterations && *even.iterations >= 1;
-    const auto ms = pays_back ? member_of(row->end_to_end_ms, &analysis::TimeSummary::estimate) : std::nullopt;
+    const auto ms = pays_back ? row->estimate_ms() : std::nullopt;
     table.rows.push_back(
         {row->name(), break_even_iterations(even),
          value_cell(ms, document::NumberFormat::seconds, kSecondsPerMs * even.iterations.value_or(0))});

@@ -26,15 +26,14 @@ document::Table cost_table(const std::vector<const analysis::RowResult*>& rows) 
                    {.id = "lines", .title = "maintained lines"}};
   using analysis::MemoryFacts, analysis::StartUp;
   for (const auto* row : rows) {
-    const auto warm = member_of(row->startup, &StartUp::warm_start_ms),
-               cold = member_of(row->startup, &StartUp::cold_start_ms);
+    const auto warm = row->warm_start_ms(), cold = member_of(row->startup, &StartUp::cold_start_ms);
     const auto built =
         document::number_cell(cold && warm ? std::optional(kSecondsPerMs * std::max(0.0, *cold - *warm)) : std::nullopt,
                               document::NumberFormat::seconds);
     table.rows.push_back(
         {row->name(), built, time_cell(warm), break_even_words(row->break_even_once, glyphs(true), "costs no more"),
          break_even_words(row->break_even, glyphs(true)), time_cell(member_of(row->startup, &StartUp::weights_ms)),
-         value_cell(member_of(row->memory, &MemoryFacts::peak_private_bytes), document::NumberFormat::bytes),
+         value_cell(row->peak_private_bytes(), document::NumberFormat::bytes),
          value_cell(member_of(row->memory, &MemoryFacts::steady_pss_bytes), document::NumberFormat::bytes),
          value_cell(member_of(row->shipped, &analysis::Shipped::bytes), document::NumberFormat::bytes),
          value_cell(member_of(row->lines, &store::Lines::total), document::NumberFormat::count)});

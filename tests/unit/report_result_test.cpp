@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a stored run to its result object: when it can be judged, what it recommends, and what follows from that.
+// From a stored run to its result: when it can be judged, what it recommends, and what follows from that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +12,8 @@
 #include "unit/made_run.hpp"
 
 namespace strata::report {
+using lookup::at;
+using lookup::flag;
 namespace {
 
 using ::testing::HasSubstr;
