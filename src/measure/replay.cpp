@@ -78,7 +78,7 @@ Try<void> Replay::judge(Session& session, const proof::TrainReference& reference
     return steps_from(session, state, drawn_->before.step, drawn_->indices);
   };
   const CompletedSteps completed{.before = &drawn_->before, .after = &*after, .losses = drawn_->losses};
-  auto verdict = STRATA_TRY(judge_steps(session, reference, completed, spread, repeat));
+  auto verdict = STRATA_TRY(judge_steps(session.new_file(), reference, completed, spread, repeat));
   if (!verdict) {
     ++evidence.rough_replays;
     return {};

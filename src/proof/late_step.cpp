@@ -73,13 +73,14 @@ std::string described(const std::string& name) {
   return name.starts_with("weight:") ? own : name.substr(0, name.find(':')) + " of " + own;
 }
 
-// nullopt: the losses are eager's. What is allowed does not shrink from a step to the next.
+// nullopt: the losses are those of `nearest`. What is allowed does not shrink from a step to the next.
 std::optional<OutputVerdict> other_loss(const TrainReference& reference, const LateStep& level, const LateStep& eager,
-                                        const LateStep& moved, double spread) {
+                                        const LateStep& moved, const LateStep& nearest, double spread) {
   double noise = 0;
-  for (std::size_t i = 0; i < eager.losses.size() && i < moved.losses.size() && i < level.losses.size(); ++i) {
-    const double own = level.losses[i], loss = eager.losses[i];
-    noise = std::max(noise, std::abs(moved.losses[i] - loss));
+  const auto steps = std::min({eager.losses.size(), moved.losses.size(), nearest.losses.size(), level.losses.size()});
+  for (std::size_t i = 0; i < steps; ++i) {
+    const double own = level.losses[i], loss = nearest.losses[i];
+    noise = std::max(noise, std::abs(moved.losses[i] - eager.losses[i]));
     const double allowed = times_noise(level) * std::max(noise, reference.envelope("timed", "loss") * std::abs(loss)) +
                            (1e-6 + 4 * spread) * std::abs(loss) + 1e-7;
     const double off = std::abs(own - loss);
@@ -110,7 +111,8 @@ double moved_share(const LateStep& eager, const LateStep& moved) {
 }
 
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
-                              const LateStep& moved, double spread, std::int64_t done) {
+                              const LateStep& moved, double spread, std::int64_t done, const LateStep* along) {
+  const LateStep& nearest = along != nullptr ? *along : eager;
   OutputVerdict out;
   std::string worst;
   std::size_t wrong = 0;
@@ -129,13 +131,13 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
   for (const auto& name : names) {
     if (by_buffers.contains(name)) continue;
     const auto de = change(eager, name, nullptr), dl = change(level, name, eager.after->find(name)),
-               dm = change(moved, name, eager.after->find(name));
-    if (!dl || !dm)
+               dm = change(moved, name, eager.after->find(name)), dn = change(nearest, name, eager.after->find(name));
+    if (!dl || !dm || !dn)
       return not_equal(fmt::format("the level's state lacks {}, or has it in another shape", name),
                        "the state is not complete", name);
     std::vector<double> off(de->size()), noise(de->size());
     for (std::size_t i = 0; i < off.size(); ++i) {
-      off[i] = (*dl)[i] - (*de)[i];
+      off[i] = (*dl)[i] - (*dn)[i];
       noise[i] = (*dm)[i] - (*de)[i];
     }
     const double size = norm(*de), floor = 0.01 * kinds[kind_of(name)] * std::sqrt(static_cast<double>(off.size()));
@@ -150,7 +152,7 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
     }
     if (!(ratio <= 1)) ++wrong;
   }
-  if (auto other = other_loss(reference, level, eager, moved, spread)) {
+  if (auto other = other_loss(reference, level, eager, moved, nearest, spread)) {
     other->worst_ratio = std::max(out.worst_ratio, other->worst_ratio);
     return *other;
   }

@@ -29,8 +29,11 @@ constexpr double rough_share = 1e-2;  // above it several steps are not judged
 // the root of its mean of squares, which blows up the rounding of gradients that are nearly zero: of it the two buffers
 // are compared with eager's so (that of squares within 4 times as much), and parameters must have moved by these as the
 // step after `done` others moves them, so that of Adam there is one step alone.
+// `along`: moved steps of another draw. Then dl is compared with those, within what the same rounding allows: a value
+// that rounding takes over a kink changes a whole channel's gradient, by a thousand times the rest, and what went over
+// it there goes with steps that did so too, with no others.
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
-                              const LateStep& moved, double spread, std::int64_t done);
+                              const LateStep& moved, double spread, std::int64_t done, const LateStep* along = nullptr);
 
 // What scoring a split gave, of the same weights.
 struct SplitScore {

@@ -35,7 +35,7 @@ Try<Judgement> Referee::check_window(const DoneWindow& done, const fs::path& ord
   };
   measure::CompletedSteps completed{.before = done.before.get(), .after = &done.after->tensors, .losses = {}};
   for (std::size_t i = 0; i < done.losses.size(); ++i) completed.losses.push_back({i, done.losses[i]});
-  auto verdict = STRATA_TRY(measure::judge_steps(*session_, reference_, completed, spread, repeat));
+  auto verdict = STRATA_TRY(measure::judge_steps(session_->new_file(), reference_, completed, spread, repeat));
   const bool rough = !verdict;
   return Judgement{.verdict = std::move(verdict), .rough = rough};
 }

@@ -31,7 +31,7 @@ struct TrainBundle {
   double envelope = 1e-5;
   std::string precision = "fp32";
   double mode_envelope = 0.02, least = 0.01;  // of eager in `precision`, where that is another
-  fs::path path;
+  fs::path path, last_file;  // last_file: of file()
 
   explicit TrainBundle(std::uint64_t seed = 1) : random(seed) {
     path = fs::temp_directory_path() / fmt::format("strata_train_{}_{}", ::getpid(), count()++);
@@ -133,9 +133,9 @@ struct TrainBundle {
       const auto shape = name.find('/') != name.npos ? std::vector<std::int64_t>{} : shapes[name.substr(colon + 1)];
       tensors.add_as(name, "F32", shape, values);
     }
-    const fs::path place = path / fmt::format("state{}.safetensors", count()++);
-    tensors.write(place);
-    auto opened = SafeTensors::open(place);
+    last_file = path / fmt::format("state{}.safetensors", count()++);
+    tensors.write(last_file);
+    auto opened = SafeTensors::open(last_file);
     if (!opened) throw std::runtime_error(opened.error().what);
     return *opened;
   }
