@@ -13,51 +13,6 @@ absolute_python() {
   printf '%s' "$python"
 }
 
-# add_programs LEVEL.JSON [DEVICE]: adds what its start and prepare take from the build folder, {build}/NAME, to the array `programs`; with DEVICE only if the
-# level has it; where `torch_only` is set only if the level uses the PyTorch that is measured. Started by no other program.
-add_programs() {
-  local text=""
-  IFS= read -r -d '' text <"$1" || true
-  [[ -z ${torch_only:-} || ! $text =~ \"environment\":\ *false ]] || return 0
-  [[ -z ${2:-} || ! $text =~ \"devices\":\ *\[([^]]*)\] || ${BASH_REMATCH[1]} == *"\"$2\""* ]] || return 0
-  while [[ $text =~ \{build\}/([A-Za-z0-9_.-]+)(.*) ]]; do
-    programs+=("${BASH_REMATCH[1]}")
-    text=${BASH_REMATCH[2]}
-  done
-}
-
-# add_programs_of DEVICE [NAME...]: of these levels, by id (without its variant) or folder, as far as they have DEVICE (empty: in any case); without a name of
-# all that have it. What is no level has no programs; strata says so.
-add_programs_of() {
-  local device=$1 file name text
-  shift
-  (($# > 0)) || for file in "$root"/levels/*/level.json; do [[ ! -f $file ]] || add_programs "$file" "$device"; done
-  for name in "$@"; do
-    name=${name%%@*}
-    for file in "$name/level.json" "$root"/levels/*/level.json; do
-      [[ -f $file ]] || continue
-      text=""
-      IFS= read -r -d '' text <"$file" || true
-      [[ $file != "$name/level.json" && ! $text =~ \"id\":\ *\""$name"\" ]] || add_programs "$file" "$device"
-    done
-  done
-  # what they need beside their programs
-  [[ $device != cuda ]] || programs+=(strata_for_cuda)
-}
-
-# names_cuda ARGUMENT...: whether one is a suite, by its file or name, that runs something on CUDA. Started by no other program.
-names_cuda() {
-  local word file text
-  for word in "$@"; do
-    for file in "$word" "$root/suites/$word.toml"; do
-      [[ -f $file ]] || continue
-      IFS= read -r -d '' text <"$file" || true
-      [[ $text != *\"cuda\"* ]] || return 0
-    done
-  done
-  return 1
-}
-
 # is_ready NEED PYTHON [PROGRAM...]: whether set-up has been done for it, with these programs of levels, and nothing has changed since. Sets the environment's
 # variables, and `built`.
 is_ready() {
@@ -92,40 +47,49 @@ get_ready() {
   export STRATA_ROOT="$root" STRATA_PYTHON STRATA_TOOLS_PYTHON STRATA_LEVEL_BUILD STRATA_OVERLAY
 }
 
-# can_be_set_up NAME=PATH...: whether each names another interpreter, one that runs. The program says what is wrong where not.
-can_be_set_up() {
-  local one python here other pythons=() names=" "
-  for one in "$@"; do
-    [[ $one =~ ^[a-z0-9._-]+=.+$ && $names != *" ${one%%=*} "* ]] || return 1
-    names+="${one%%=*} "
-    python=$(absolute_python "${one#*=}")
-    here=${python:-$root/.venv/bin/python}
-    for other in "${pythons[@]}"; do
-      [[ ! $here -ef $other || ! ${here%/*} -ef ${other%/*} ]] || return 1
-    done
-    pythons+=("$here")
-    [[ -n $python ]] || continue
-    [[ -f $python && -x $python ]] || return 1
-    [[ -e $root/build/setup/ready-levels-${python//\//%} || $("$python" -I -c 'print(6 * 7)' 2>/dev/null) == 42 ]] || return 1
+# runs_python PATH: whether it is an interpreter, or was set up as one. The program says what is wrong where not.
+runs_python() {
+  [[ -f $1 && -x $1 ]] && { [[ -e $root/build/setup/ready-levels-${1//\//%} ]] || [[ $("$1" -I -c 'print(6 * 7)' 2>/dev/null) == 42 ]]; }
+}
+
+# get_program NAMED [ARGUMENT...]: the program, and what the call that follows needs beside it, which the program says itself: a line for each environment, in
+# `needs`. NAMED: the interpreter of what names none.
+get_program() {
+  local named=$1 i kind name programs python
+  shift
+  get_ready program ""
+  mapfile -t needs < <("$root/build/release/strata" --needs lines "$@" 2>/dev/null)
+  ((${#needs[@]} > 0)) || needs=("program|||")
+  for i in "${!needs[@]}"; do
+    IFS='|' read -r kind name programs python <<<"${needs[i]}"
+    python=$(absolute_python "${python:-$named}")
+    if [[ -n $name && -n $python ]] && ! runs_python "$python"; then
+      needs=("program|||")
+      return
+    fi
+    needs[i]="$kind|$name|$programs|$python"
   done
 }
 
-# get_all_ready NAME=PATH...: get_ready for each environment of --env, with the programs of the levels that --levels names; those that use no PyTorch run in the
-# first alone. Exports what the program needs of the first, and STRATA_ENVIRONMENTS: name, interpreter, programs and overlay of each, a line with tabs.
-get_all_ready() {
-  local i name python torch_only
-  STRATA_ENVIRONMENTS=""
-  for ((i = $#; i > 0; i--)); do # the first is the last, whose variables stay
-    name=${!i%%=*}
-    python=$(absolute_python "${!i#*=}")
-    torch_only=""
-    ((i == 1)) || torch_only=1
-    programs=()
-    [[ $verb != compare && $verb != engine ]] || add_programs_of "$device" "${levels[@]}"
-    export STRATA_NAMED_BY="--env $name"
-    get_ready levels "$python" "${programs[@]}"
-    STRATA_ENVIRONMENTS+="$name"$'\t'"$STRATA_PYTHON"$'\t'"$STRATA_LEVEL_BUILD"$'\t'"$STRATA_OVERLAY"$'\n'
+# get_what_it_needs: what `needs` says. Exports what the program has to know of it; of several environments that is the first, and STRATA_ENVIRONMENTS: name,
+# interpreter, programs and overlay of each, a line with tabs.
+get_what_it_needs() {
+  local i kind name programs python environments="" known
+  for ((i = ${#needs[@]} - 1; i >= 0; i--)); do # the first is the last, whose variables stay
+    IFS='|' read -r kind name programs python <<<"${needs[i]}"
+    if [[ $kind == program ]]; then
+      # what an earlier set-up made is described even if it is out of date
+      STRATA_PYTHON=${python:-$root/.venv/bin/python}
+      known="$root/build/setup/ready-levels-${python//\//%}"
+      # shellcheck disable=SC1090
+      [[ ! -f $known ]] || source "$known"
+      return
+    fi
+    [[ -z $name ]] || export STRATA_NAMED_BY="--env $name"
+    # shellcheck disable=SC2086 # programs are words
+    get_ready levels "$python" $programs
+    environments+="$name"$'\t'"$STRATA_PYTHON"$'\t'"$STRATA_LEVEL_BUILD"$'\t'"$STRATA_OVERLAY"$'\n'
   done
   unset STRATA_NAMED_BY
-  export STRATA_ENVIRONMENTS
+  [[ -z $name ]] || export STRATA_ENVIRONMENTS=$environments
 }

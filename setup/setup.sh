@@ -23,7 +23,7 @@ asked=${python//\//%}
 if [[ $need == tests ]]; then
   parts=" $* "
   programs=()
-  [[ $parts != *" cli "* ]] || add_programs_of "" static
+  [[ $parts != *" cli "* ]] || programs=(level_static strata_generate)
   [[ $parts != *" levels "* && $parts != *" compat "* && $parts != *" long "* ]] || programs=(all strata_test_levels)
   [[ $parts != " fast " && $parts != " style " ]] || with_torch=""
 fi

@@ -88,12 +88,15 @@ void add_doctor(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 reported, whatever it found; 2 wrong usage; with --calibrate also 1 the measurement failed, 3 the "
       "machine is busy or the environment lacks what is needed.");
-  set_action(*verb, exit_code, [arguments] {
-    // the launcher has resolved it already
-    if (!arguments->python.empty() && !std::getenv("STRATA_ROOT"))
-      setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
-    return arguments->calibrate ? run_calibration(arguments->store) : doctor(arguments->format);
-  });
+  set_action(
+      *verb, exit_code,
+      [arguments] {
+        // the launcher has resolved it already
+        if (!arguments->python.empty() && !std::getenv("STRATA_ROOT"))
+          setenv("STRATA_PYTHON", arguments->python.c_str(), 1);
+        return arguments->calibrate ? run_calibration(arguments->store) : doctor(arguments->format);
+      },
+      [arguments] { return engine::needs_of_python(arguments->python, arguments->calibrate); });
 }
 
 }  // namespace strata::cli

@@ -220,10 +220,13 @@ void add_engine(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 standard input ended and all requests are answered, each with a code of its own; 130, 143, 129 "
       "ended by Ctrl-C, SIGTERM or SIGHUP; 141 the reader of the output went away.");
-  set_action(*verb, exit_code, [a]() -> Result<int> {
-    STRATA_TRY(plan::check_alone(a->named, a->python));
-    return serve(*a);
-  });
+  set_action(
+      *verb, exit_code,
+      [a]() -> Result<int> {
+        STRATA_TRY(plan::check_alone(a->named, a->python));
+        return serve(*a);
+      },
+      [a] { return engine::needs_of_any(a->python, a->named); });
 }
 
 }  // namespace strata::cli

@@ -60,7 +60,9 @@ void add_export(CLI::App& app, int& exit_code) {
       "Exit codes: 0 written; 1 the artefact could not be made or written; 2 wrong usage; 3 the level cannot run the "
       "network here, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, nothing was "
       "written.");
-  set_action(*verb, exit_code, [a] { return export_level(*a); });
+  set_action(
+      *verb, exit_code, [a] { return export_level(*a); },
+      [a] { return engine::needs_of(static_cast<const requests::ExportRequest&>(*a)); });
 }
 
 }  // namespace strata::cli

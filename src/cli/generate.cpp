@@ -37,7 +37,9 @@ void add_generate(CLI::App& app, int& exit_code) {
       "Exit codes: 0 written; 1 the capture or the writing failed; 2 wrong usage; 3 the network has no graph, or an "
       "operation that cannot be written, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, "
       "nothing was written.");
-  set_action(*verb, exit_code, [a] { return generate_program(*a); });
+  set_action(
+      *verb, exit_code, [a] { return generate_program(*a); },
+      [a] { return engine::needs_of(static_cast<const requests::GenerateRequest&>(*a)); });
 }
 
 }  // namespace strata::cli

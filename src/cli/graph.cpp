@@ -184,7 +184,8 @@ void add_graph(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 shown; 1 the capture failed or took too long; 2 wrong usage; 3 the network has no graph that "
       "strata can show, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM.");
-  set_action(*verb, exit_code, [a] { return show_graph(*a); });
+  set_action(
+      *verb, exit_code, [a] { return show_graph(*a); }, [a] { return engine::needs_of_python(a->python); });
 }
 
 }  // namespace strata::cli

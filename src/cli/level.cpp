@@ -123,7 +123,9 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
       verb->add_subcommand("install", "install the environments of levels (compare --levels does it, too)");
   install->add_option("level", *names, "ids of levels")->required();
   install->footer("Exit codes: 0 all are there; 2 wrong usage; 3 one could not be installed.");
-  set_action(*install, exit_code, [names] { return run_install(*names); });
+  set_action(
+      *install, exit_code, [names] { return run_install(*names); },
+      [names] { return engine::needs_of_levels(*names); });
 
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* check = verb->add_subcommand(
@@ -138,7 +140,9 @@ void add_level_verbs(CLI::App& app, int& exit_code) {
                ->capture_default_str());
   check->footer(
       "Exit codes: 0 every check passed; 1 one failed; 2 wrong usage; 3 the environment lacks what is needed.");
-  set_action(*check, exit_code, [options] { return run_check(*options); });
+  set_action(
+      *check, exit_code, [options] { return run_check(*options); },
+      [options] { return engine::needs_of_levels({options->path}); });
 }
 
 }  // namespace strata::cli

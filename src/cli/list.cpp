@@ -197,7 +197,9 @@ void add_list(CLI::App& app, int& exit_code) {
     auto* subcommand = verb->add_subcommand(name, about);
     format_choice(subcommand->add_option("--format", a->format, "of the list"));
     subcommand->footer(kListCodes);
-    set_action(*subcommand, exit_code, [a, action] { return action(*a); });
+    set_action(
+        *subcommand, exit_code, [a, action] { return action(*a); },
+        [a] { return engine::needs_of_python(a->python, false); });
     return subcommand;
   };
   const auto add_python = [&](CLI::App* verb_app) {

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   strata::cli::prepare_help(app);
   app.set_version_flag("--version", "strata " STRATA_VERSION);
   app.require_subcommand(1);
+  strata::cli::add_needs(app);
   app.footer("`./strata VERB --help` shows the options of a verb, with defaults, and what its exit codes mean.");
   int exit_code = 0;
   strata::cli::add_run_verbs(app, words, exit_code);
@@ -77,6 +78,10 @@ int main(int argc, char** argv) {
     strata::cli::refuse_empty_words(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (strata::cli::asks_for_needs(app)) {
+      strata::cli::tell_needs(app, strata::engine::Needs());
+      return strata::cli::finish(0);
+    }
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
       return print_help(app, error);  // --help, --version
     return strata::cli::print_error(strata::cli::in_words(app, error, argc, argv));

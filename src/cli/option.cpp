@@ -91,6 +91,36 @@ void add_members(CLI::App& verb, const std::vector<requests::Member>& members) {
   for (const auto& member : members) add_member(verb, member);
 }
 
+namespace {
+
+const CLI::Option* needs_option(const CLI::App* app) {
+  while (app->get_parent() != nullptr) app = app->get_parent();
+  return app->get_option_no_throw("--needs");
+}
+
+}  // namespace
+
+void add_needs(CLI::App& app) {
+  // its value is read from its words: an error of a verb ends the parsing before it is assigned
+  choice(app.add_option("--needs", "for set-up: what the call that follows needs, as JSON or a line an environment"),
+         {"json", "lines"})
+      ->expected(1);
+}
+
+bool asks_for_needs(const CLI::App& verb) {
+  const auto* option = needs_option(&verb);
+  return option != nullptr && option->count() > 0 &&
+         (option->results().front() == "json" || option->results().front() == "lines");
+}
+
+void tell_needs(const CLI::App& verb, const Result<engine::Needs>& needs) {
+  const auto told = needs.value_or(engine::Needs());
+  if (needs_option(&verb)->results().front() != "lines") return answer_json(engine::to_json(told), -1);
+  // the interpreter last, whose path may have a bar
+  for (const auto& [name, python, programs] : told.environments)
+    answer(fmt::format("{}|{}|{}|{}\n", told.set_up ? "levels" : "program", name, fmt::join(programs, " "), python));
+}
+
 void refuse(const CLI::App& verb, std::initializer_list<const char*> options, const std::string& with) {
   for (const char* option : options)
     if (verb.count(option) > 0)

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "cli/console.hpp"
 #include "common/result.hpp"
+#include "engine/needs.hpp"
 #include "requests/member.hpp"
 
 namespace strata::cli {
@@ -52,10 +54,21 @@ CLI::Option* add_store(CLI::App& verb, std::string& path);
 void add_members(CLI::App& verb, const std::vector<requests::Member>& members);
 void add_member(CLI::App& verb, const requests::Member& member);
 
-// What the verb does once it is chosen, as a Result<int>, its exit code, or a Result<void>.
+// --needs before a verb: what it needs is told, and nothing is done.
+void add_needs(CLI::App& app);
+bool asks_for_needs(const CLI::App& verb);
+// In the form that was asked for. What the verb refuses, or cannot say, needs nothing: it says why when it is called.
+void tell_needs(const CLI::App& verb, const Result<engine::Needs>& needs);
+
+// What the verb does once it is chosen, as a Result<int>, its exit code, or a Result<void>. `needs`: what must be ready
+// before that beside the driver, as Result<engine::Needs>.
+using NeedsOf = std::function<Result<engine::Needs>()>;
 template <class Action>
-void set_action(CLI::App& verb, int& exit_code, Action action) {
-  verb.callback([&exit_code, action = std::move(action)] { exit_code = code_of(action()); });
+void set_action(CLI::App& verb, int& exit_code, Action action, NeedsOf needs = {}) {
+  verb.callback([&verb, &exit_code, action = std::move(action), needs = std::move(needs)] {
+    if (asks_for_needs(verb)) return tell_needs(verb, needs ? needs() : engine::Needs());
+    exit_code = code_of(action());
+  });
 }
 
 // Refuses those of the options (of `verb`, by name) that were given, since they mean nothing `with` what else was

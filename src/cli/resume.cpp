@@ -54,6 +54,22 @@ Result<int> resume(const ResumeArguments& a) {
   return resume_suite(std::move(run), {a.store.empty() ? "" : path.string(), a.format, a.python});
 }
 
+// Those of what it was asked, with the interpreters that the call names.
+Result<engine::Needs> needs_of_rest(const ResumeArguments& a) {
+  const auto environments = STRATA_TRY(plan::parse_environments(a.environments));
+  const auto run = STRATA_TRY(engine::resumable_run(store::Store::path_of(a.store), a.run));
+  if (report::is_suite(run)) {
+    auto suite = STRATA_TRY(requests::read_suite_request(run.settings.request));
+    suite.python = a.python;
+    return engine::needs_of(suite, a.store);
+  }
+  auto request = STRATA_TRY(requests::read_request(run.settings.request));
+  auto& common = requests::common_of(request);
+  common.python = a.python;
+  common.options.environments = environments;
+  return engine::needs_of(request);
+}
+
 }  // namespace
 
 void add_resume(CLI::App& app, int& exit_code) {
@@ -73,7 +89,8 @@ void add_resume(CLI::App& app, int& exit_code) {
   verb->footer(
       "Exit codes: 0 measured; the others are those of compare. Whole restarts that are stored are not measured again; "
       "with --tuned, whole cases; of a training, whole epochs; of a suite, whole entries.");
-  set_action(*verb, exit_code, [a] { return resume(*a); });
+  set_action(
+      *verb, exit_code, [a] { return resume(*a); }, [a] { return needs_of_rest(*a); });
 }
 
 }  // namespace strata::cli

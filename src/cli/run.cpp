@@ -189,7 +189,8 @@ void add_run(CLI::App& app, const std::vector<std::string>& words, int& exit_cod
       "same; 2 wrong usage, or more than a day without --yes: nothing was run; 3 an entry lacks what it requires, or "
       "none can run here; 130, 143, 129 ended by Ctrl-C, SIGTERM or SIGHUP (./strata resume RUN continues); 141 the "
       "reader of the output went away.");
-  set_action(*verb, exit_code, [a] { return run_suite(*a); });
+  set_action(
+      *verb, exit_code, [a] { return run_suite(*a); }, [a] { return engine::needs_of(*a, a->store); });
 }
 
 }  // namespace strata::cli

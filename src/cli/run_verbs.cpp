@@ -49,7 +49,9 @@ void add_verb(CLI::App& app, const Verb& described, const std::vector<std::strin
   if (auto* deep = verb->get_option_no_throw("--deep")) deep->excludes(verb->get_option("--dynamic"));
   if (auto* init = verb->get_option_no_throw("--init")) init->excludes(verb->get_option("--sweep-init"));
   verb->footer(described.footer);
-  set_action(*verb, exit_code, [asked] { return run_request(asked->request, asked->run); });
+  set_action(
+      *verb, exit_code, [asked] { return run_request(asked->request, asked->run); },
+      [asked] { return engine::needs_of(asked->request); });
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ from commands import ROOT, executable, installer_calls, run
 
 @pytest.fixture
 def tree(tmp_path):
-    """A strata whose program prints its arguments and environment, and whose set-up only writes
-    down that it was asked."""
+    """A strata whose program prints its arguments and environment, but says what a call needs as
+    the built one does, and whose set-up only writes down that it was asked."""
     root = tmp_path / "with space"
     (root / "setup").mkdir(parents=True)
     shutil.copy(ROOT / "strata", root)
@@ -42,11 +42,13 @@ def tree(tmp_path):
     executable(root / ".venv/bin/python", "#!/bin/sh\n")
     executable(
         root / "setup/setup.sh",
-        """#!/usr/bin/env bash
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+        f"""#!/usr/bin/env bash
+built='{ROOT}/build/release/strata'
+"""
+        """root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 printf '%s|' "$@" >>"$root/asked"; echo >>"$root/asked"
 mkdir -p "$root/build/setup" "$root/build/release" "$root/build/env-x"
-printf '#!/bin/sh\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_; printf "%%s" "$STRATA_ENVIRONMENTS"\\n' >"$root/build/release/strata"
+printf '#!/bin/sh\\n[ "$1" != --needs ] || exec "'"$built"'" "$@"\\nfor a; do echo "argument:$a"; done; env | grep ^STRATA_; printf "%%s" "$STRATA_ENVIRONMENTS"\\n' >"$root/build/release/strata"
 chmod +x "$root/build/release/strata"
 ready="$root/build/setup/ready-$1-${2//\\//%}"
 printf 'STRATA_PYTHON=%q\\nSTRATA_TOOLS_PYTHON=%q\\nSTRATA_LEVEL_BUILD=%q\\nSTRATA_OVERLAY=\\ntorch_witness=%q\\nbuilt_programs=%q\\n' \\
@@ -57,6 +59,13 @@ printf 'STRATA_PYTHON=%q\\nSTRATA_TOOLS_PYTHON=%q\\nSTRATA_LEVEL_BUILD=%q\\nSTRA
     for path in root.rglob("*"):
         os.utime(path, (time.time() - 100, time.time() - 100))
     return root
+
+
+def calls_for_levels(tree: pathlib.Path) -> list[str]:
+    """What was set up besides the program, which the first call of all gets ready before."""
+    first, *others = installer_calls(tree)
+    assert first == "program||"
+    return others
 
 
 def touch_later(path: pathlib.Path) -> None:
@@ -79,25 +88,25 @@ def test_hands_arguments_on_unchanged_from_a_path_with_spaces(tree, tmp_path):
 def test_sets_up_once_and_not_again_while_nothing_changes(tree):
     for _ in range(3):
         assert run([tree / "strata", "compare", "resnet50"]).returncode == 0
-    assert installer_calls(tree) == ["levels||"]
+    assert calls_for_levels(tree) == ["levels||"]
 
 
 @pytest.mark.parametrize(
-    "file",
+    "file, again",
     [
-        "src/cli/main.cpp",
-        "runtime/kit/direct.cpp",
-        "CMakeLists.txt",
-        "requirements/base.txt",
-        "levels/libtorch/CMakeLists.txt",
-        "setup/launch.sh",
+        ("src/cli/main.cpp", ["program||", "levels||"]),
+        ("runtime/kit/direct.cpp", ["program||", "levels||"]),
+        ("CMakeLists.txt", ["program||", "levels||"]),
+        ("requirements/base.txt", ["levels||"]),
+        ("levels/libtorch/CMakeLists.txt", ["levels||"]),
+        ("setup/launch.sh", ["program||", "levels||"]),
     ],
 )
-def test_sets_up_again_when_a_source_is_newer(tree, file):
+def test_sets_up_again_what_a_newer_source_is_part_of(tree, file, again):
     run([tree / "strata", "compare", "x"])
     touch_later(tree / file)
     run([tree / "strata", "compare", "x"])
-    assert len(installer_calls(tree)) == 2
+    assert installer_calls(tree) == ["program||", "levels||", *again]
 
 
 def test_sets_up_again_when_a_source_was_deleted(tree):
@@ -116,7 +125,7 @@ def test_does_not_set_up_again_for_python_sources_or_their_caches(tree):
     touch_later(tree / "src/capture/case.py")
     touch_later(tree / "levels/eager/level.py")
     run([tree / "strata", "compare", "x"])
-    assert len(installer_calls(tree)) == 1
+    assert calls_for_levels(tree) == ["levels||"]
 
 
 @pytest.mark.parametrize("folder", [".venv/lib", "build/env-x"])
@@ -124,7 +133,7 @@ def test_sets_up_again_when_pytorch_or_the_level_binaries_are_gone(tree, folder)
     run([tree / "strata", "compare", "x"])
     shutil.rmtree(tree / folder)
     run([tree / "strata", "compare", "x"])
-    assert len(installer_calls(tree)) == 2
+    assert calls_for_levels(tree) == ["levels||", "levels||"]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +151,11 @@ def test_sets_up_again_when_pytorch_or_the_level_binaries_are_gone(tree, folder)
         ["export-data", "1"],
         ["compare", "x", "--levels", ""],
         ["compare", "x", "--levels="],
+        # what the program refuses
+        ["compare", "x", "--levels", "no_such_level,["],
+        ["compare", "x", "--no-such-option"],
+        ["export", "x"],
+        ["run", "no such suite"],
     ],
 )
 def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
@@ -155,16 +169,51 @@ def test_what_only_reads_does_not_ask_for_pytorch(tree, arguments):
         ["compare", "resnet50"],
         ["graph", "resnet50"],
         ["generate", "resnet50", "-o", "x"],
-        ["export", "resnet50"],
+        ["export", "resnet50", "--level", "eager", "-o", "x"],
         ["level", "check", "x"],
         ["level", "install", "x"],
         ["doctor", "--calibrate"],
-        ["run", "x"],
+        ["run", "SUITE"],
+        ["engine"],
     ],
 )
 def test_what_measures_asks_for_the_levels(tree, arguments):
-    run([tree / "strata", *arguments])
-    assert installer_calls(tree) == ["levels||"]
+    (tree / "levels/eager/level.json").write_text(json.dumps(level_json("eager", ["{python}"])))
+    words = [word.replace("SUITE", suite_of(tree)) for word in arguments]
+    run([tree / "strata", *words])
+    assert calls_for_levels(tree) == ["levels||"]
+
+
+def suite_of(tree: pathlib.Path, device: str = "cpu") -> str:
+    """A suite of one comparison of eager and onednn, as far as they are there."""
+    levels = [
+        name for name in ("eager", "onednn") if (tree / "levels" / name / "level.json").exists()
+    ]
+    suite = tree / "small.toml"
+    suite.write_text(
+        f'title = "small"\n[[entry]]\nverb = "compare"\nmodel = "x"\ndevice = "{device}"\nlevels = {json.dumps(levels)}\n'
+    )
+    return str(suite)
+
+
+def level_json(name: str, start: list[str], **more) -> dict:
+    return {
+        "id": name,
+        "title": name,
+        "rank": 1,
+        "language": "c++",
+        "api": 2,
+        "devices": ["cpu"],
+        "modes": ["infer"],
+        "precisions": ["fp32"],
+        "start": start,
+        "environment": True,
+        "needs": [],
+        "peer": False,
+        "harness": False,
+        "default": "as it is",
+        "variants": {"contiguous": {"title": "in another layout"}},
+    } | more
 
 
 LEVELS = {
@@ -180,7 +229,7 @@ def tree_with_levels(tree):
     for name, (start, prepare, devices) in LEVELS.items():
         (tree / "levels" / name).mkdir(exist_ok=True)
         (tree / "levels" / name / "level.json").write_text(
-            json.dumps({"id": name, "devices": devices, "start": start, "prepare": prepare})
+            json.dumps(level_json(name, start, devices=devices, prepare=prepare))
         )
     return tree
 
@@ -191,17 +240,12 @@ def tree_with_levels(tree):
         (["compare", "x", "--levels", "eager"], ""),
         (["compare", "x", "--levels=onednn@contiguous,eager"], "level_onednn"),
         (["compare", "x"], "level_libtorch|strata_generate_libtorch|level_onednn"),
-        # whose levels are known when its file is read
-        (
-            ["run", "x"],
-            "level_libtorch|strata_generate_libtorch|level_onednn",
-        ),
+        (["run", "SUITE"], "level_onednn"),
         (
             ["compare", "x", "--device", "cuda"],
             "level_cudnn|level_libtorch|strata_generate_libtorch|strata_for_cuda",
         ),
-        (["compare", "x", "--levels", "cudnn"], ""),  # has no processor
-        (["compare", "x", "--levels", "no_such_level,["], ""),
+        (["engine"], "level_libtorch|strata_generate_libtorch|level_onednn"),
         (["level", "check", "cudnn"], "level_cudnn"),
         (
             ["export", "x", "--level", "libtorch", "-o", "y"],
@@ -215,20 +259,19 @@ def tree_with_levels(tree):
 def test_only_the_programs_of_the_levels_that_a_call_runs_are_built(
     tree_with_levels, arguments, programs
 ):
-    assert run([tree_with_levels / "strata", *arguments]).returncode == 0
-    assert installer_calls(tree_with_levels) == [f"levels||{programs}|" if programs else "levels||"]
+    words = [word.replace("SUITE", suite_of(tree_with_levels)) for word in arguments]
+    assert run([tree_with_levels / "strata", *words]).returncode == 0
+    (call,) = calls_for_levels(tree_with_levels)
+    assert call.startswith("levels||")
+    assert sorted(call.removeprefix("levels||").split("|")) == sorted(
+        f"{programs}|".split("|")
+    ) or (call == "levels||" and not programs)
 
 
-@pytest.mark.parametrize(
-    ("suite", "code"), [("mnist-epoch", 0), ("digits", 1), ("no such suite", 1)]
-)
-def test_a_suite_that_names_cuda_is_found_out_from_its_file(suite, code):
-    assert (
-        run(
-            ["bash", "-c", f"root={ROOT}; source {ROOT}/setup/launch.sh; names_cuda run '{suite}'"]
-        ).returncode
-        == code
-    )
+@pytest.mark.skipif(pathlib.Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_entries_of_a_suite_for_a_device_that_is_not_there_need_nothing(tree_with_levels):
+    run([tree_with_levels / "strata", "run", suite_of(tree_with_levels, "cuda")])
+    assert calls_for_levels(tree_with_levels) == ["levels||"]
 
 
 def test_a_level_that_an_earlier_call_did_without_is_built_when_a_call_runs_it(tree_with_levels):
@@ -236,9 +279,9 @@ def test_a_level_that_an_earlier_call_did_without_is_built_when_a_call_runs_it(t
         assert (
             run([tree_with_levels / "strata", "compare", "x", "--levels", levels]).returncode == 0
         )
-    assert installer_calls(tree_with_levels) == [
+    assert calls_for_levels(tree_with_levels) == [
         "levels||level_onednn|",
-        "levels||level_onednn|level_libtorch|strata_generate_libtorch|",
+        "levels||level_libtorch|strata_generate_libtorch|level_onednn|",
     ]
 
 
@@ -246,14 +289,14 @@ def test_the_users_python_is_found_in_any_place_and_form(tree, tmp_path):
     python = executable(tmp_path / "my env/bin/python", "#!/bin/sh\n")
     calls = [
         ([tree / "strata", "compare", "x", "--python", python], {}),
-        ([tree / "strata", "--python=" + str(python), "compare", "x"], {}),
+        ([tree / "strata", "compare", "--python=" + str(python), "x"], {}),
         ([tree / "strata", "compare", "x"], {"STRATA_PYTHON": str(python)}),
-        ([tree / "strata", "compare", "--python", tmp_path / "my env"], {}),
-        ([tree / "strata", "compare", "--python", "my env/bin/python"], {}),
+        ([tree / "strata", "compare", "x", "--python", tmp_path / "my env"], {}),
+        ([tree / "strata", "compare", "x", "--python", "my env/bin/python"], {}),
     ]
     for call, environment in calls:
         assert f"STRATA_PYTHON={python}" in run(call, cwd=tmp_path, **environment).stdout
-    assert installer_calls(tree) == [f"levels|{python}|"]  # the second to fifth call found it done
+    assert calls_for_levels(tree) == [f"levels|{python}|"]  # the second to fifth call found it done
 
 
 @pytest.fixture
@@ -283,7 +326,7 @@ def test_every_environment_is_set_up_with_the_programs_that_use_its_pytorch_and_
     for _ in range(2):  # the second finds all of it done
         result = run(call, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
-        assert sorted(installer_calls(tree)) == [
+        assert sorted(calls_for_levels(tree)) == [
             f"levels|{old}|level_libtorch|strata_generate_libtorch|level_onednn|",
             f"levels|{new}|level_libtorch|strata_generate_libtorch|",
         ]
@@ -294,7 +337,8 @@ def test_every_environment_is_set_up_with_the_programs_that_use_its_pytorch_and_
         )
 
 
-def test_strata_s_own_python_is_one_of_several(tree, two):
+def test_strata_s_own_python_is_one_of_several(tree_with_levels, two):
+    tree = tree_with_levels
     run(
         [
             tree / "strata",
@@ -308,7 +352,7 @@ def test_strata_s_own_python_is_one_of_several(tree, two):
             f"new={two[1]}",
         ]
     )
-    assert installer_calls(tree) == [f"levels|{two[1]}|", "levels||"]
+    assert calls_for_levels(tree) == [f"levels|{two[1]}|", "levels||"]
 
 
 @pytest.mark.parametrize(
@@ -332,7 +376,7 @@ def test_environments_that_the_program_refuses_are_not_set_up(tree, two, words):
 
 def test_stratas_own_python_named_by_hand_is_its_own(tree):
     run([tree / "strata", "compare", "x", "--python", tree / ".venv/bin/python"])
-    assert installer_calls(tree) == ["levels||"]
+    assert calls_for_levels(tree) == ["levels||"]
 
 
 def test_a_failed_set_up_ends_the_call_with_its_exit_code(tree):

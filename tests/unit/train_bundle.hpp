@@ -31,7 +31,7 @@ struct TrainBundle {
   double envelope = 1e-5;
   std::string precision = "fp32";
   double mode_envelope = 0.02, least = 0.01;  // of eager in `precision`, where that is another
-  fs::path path, last_file;  // last_file: of file()
+  fs::path path, last_file;                   // last_file: of file()
 
   explicit TrainBundle(std::uint64_t seed = 1) : random(seed) {
     path = fs::temp_directory_path() / fmt::format("strata_train_{}_{}", ::getpid(), count()++);
