@@ -4,7 +4,7 @@
 # A header of another version, which has other text there, stays as it is.
 include_guard(GLOBAL)
 
-find_package(nlohmann_json REQUIRED)
+include("${CMAKE_CURRENT_LIST_DIR}/StrataLibraries.cmake")
 add_library(strata_json INTERFACE)
 add_library(strata::json ALIAS strata_json)
 target_link_libraries(strata_json INTERFACE nlohmann_json::nlohmann_json)

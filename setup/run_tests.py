@@ -250,6 +250,7 @@ LONG: dict[str, Callable[[pathlib.Path], Counts]] = {
     "levels-long": lambda reports: pytest(
         ROOT / "tests/levels", reports / "levels-long.xml", "-m", "long"
     ),
+    "package": lambda reports: pytest(ROOT / "tests/package", reports / "package.xml"),
     "unit-release": lambda reports: Gtest(BUILD / "release/strata_unit", reports).counts(),
     "sanitizers": lambda reports: Gtest(
         BUILD / "asan/strata_unit",

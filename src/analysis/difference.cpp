@@ -192,8 +192,9 @@ class CaseDifference {
         stats_before_.measured()[*before]->name() != stats_after_.measured()[*after]->name())
       return std::nullopt;
     const auto first = stats_before_.compare(*before, was), second = stats_after_.compare(*after, is);
-    const double change = second.log_ratio.value - first.log_ratio.value,
-                 half = std::hypot(first.half_width.width, second.half_width.width);
+    const double change = second.log_ratio.value - first.log_ratio.value, one = first.half_width.width,
+                 other = second.half_width.width,
+                 half = std::sqrt(one * one + other * other);  // not std::hypot: common/older_glibc.cpp
     return Estimate(stats::Interval{std::exp(change), std::exp(change - half), std::exp(change + half)});
   }
 

@@ -41,8 +41,18 @@ int write_all(int descriptor, std::string_view text) {
 
 }  // namespace
 
+std::string as_typed(std::string_view text) {
+  constexpr std::string_view kInTree = "./strata";
+  std::string out(text);
+  const char* command = std::getenv("STRATA_COMMAND");
+  if (command == nullptr || *command == '\0') return out;
+  for (auto at = out.find(kInTree); at != std::string::npos; at = out.find(kInTree, at + std::strlen(command)))
+    out.replace(at, kInTree.size(), command);
+  return out;
+}
+
 void tell(std::string_view text) {
-  (void)write_all(STDERR_FILENO, escape::terminal(text));
+  (void)write_all(STDERR_FILENO, as_typed(escape::terminal(text)));
 }
 
 void answer(std::string_view text) {
@@ -50,7 +60,7 @@ void answer(std::string_view text) {
 }
 
 void answer_styled(std::string_view text) {
-  if (answer_error == 0) answer_error = write_all(STDOUT_FILENO, text);
+  if (answer_error == 0) answer_error = write_all(STDOUT_FILENO, as_typed(text));
 }
 
 void answer_json(const nlohmann::json& value, int indent) {
@@ -151,13 +161,15 @@ void ProgressLine::progress(const std::string& doing, double seconds_left, std::
 Result<fs::path> plotly_js(const Installation& place) {
   // .venv/bin/python -> .venv/lib/python3.*/site-packages/plotly/package_data/plotly.min.js
   const auto lib = fs::path(place.tools_python).parent_path().parent_path() / "lib";
-  std::vector<fs::path> packages{place.overlay};
+  // a package of Python's has its own tree two folders below those beside it
+  std::vector<fs::path> packages{place.overlay, place.root.parent_path().parent_path()};
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(lib, ec)) packages.push_back(entry.path() / "site-packages");
   for (const auto& folder : packages)
     if (const auto script = folder / "plotly/package_data/plotly.min.js"; fs::exists(script, ec)) return script;
   return fail(fmt::format("plotly is not installed below {}", lib.string()),
-              "run ./strata compare or ./test once: they set it up", Exit::environment);
+              "run ./strata compare or ./test once: they set it up; beside a package: pip install plotly",
+              Exit::environment);
 }
 
 Result<report::Format> format_option(const std::string& name) {

@@ -16,6 +16,10 @@
 
 namespace strata::cli {
 
+// strata's command as its user types it: as text has it that is "./strata", of a package on the PATH what its launcher
+// says (STRATA_COMMAND).
+std::string as_typed(std::string_view text);
+
 // Text on standard error, what a terminal would act on taken out (escape::terminal). Never fails: a full or closed
 // stream costs a line, and no measurement.
 void tell(std::string_view text);

@@ -47,7 +47,7 @@ void write_stored_page(const document::Document& document, const Installation& p
   const auto written = [&]() -> Result<void> {
     const auto script = STRATA_TRY(plotly_js(place));
     const auto name = STRATA_TRY(shared_script(folder, script));
-    return write_and_tell(folder / (run_id + ".html"), document::render_html_beside(document, name));
+    return write_and_tell(folder / (run_id + ".html"), as_typed(document::render_html_beside(document, name)));
   }();
   if (written) return;
   print_error(written.error());
@@ -56,7 +56,7 @@ void write_stored_page(const document::Document& document, const Installation& p
 
 Result<void> write_page(const document::Document& document, const Installation& place, const fs::path& path) {
   const auto script = STRATA_TRY(plotly_js(place));
-  return write_and_tell(path, STRATA_TRY(document::render_html(document, script)));
+  return write_and_tell(path, as_typed(STRATA_TRY(document::render_html(document, script))));
 }
 
 }  // namespace strata::cli

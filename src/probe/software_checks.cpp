@@ -47,9 +47,16 @@ std::string venv_setting(const fs::path& venv, const std::string& key) {
   return {};
 }
 
+// Installed by pip, which has set up all there is.
+bool is_package(const Installation& place) {
+  return !fs::exists(place.root / "setup");
+}
+
 Check python_check(const Installation& place) {
-  const auto venv = place.root / ".venv";
+  const auto venv = fs::path(place.tools_python).parent_path().parent_path();
   const auto version = venv_setting(venv, "version");
+  if (version.empty() && is_package(place) && fs::exists(place.tools_python))  // no virtual environment
+    return {.group = "software", .name = "Python", .standing = Standing::ok, .found = place.tools_python};
   if (version.empty() || !fs::exists(place.tools_python)) {
     return {.group = "software",
             .name = "Python",
@@ -158,6 +165,7 @@ Checks software_checks(const Installation& place) {
 }
 
 Checks set_up_checks(const Installation& place) {
+  if (is_package(place)) return {};
   constexpr double megabytes_per_minute = 600;  // 10 MB/s: a plain connection; said beside the estimate
   const bool own = place.python.empty() || place.python == place.tools_python;
   int download = 0, disk = 0;

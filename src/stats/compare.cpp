@@ -174,9 +174,19 @@ double learned_process_effect(const Comparison& comparison) {
   return std::sqrt(std::max(variance - (std::isnan(within) ? 0 : within), 0.0) / 2);
 }
 
+namespace {
+
+// std::hypot is of a newer C library than the package's oldest (common/older_glibc.cpp); nothing here is as large as a
+// square that overflows.
+double joint(double one, double other) {
+  return std::sqrt(one * one + other * other);
+}
+
+}  // namespace
+
 bool too_busy(const Comparison& comparison, double dropped_share) {
   if (dropped_share > 0.6) return true;
-  return comparison.scatter > 3 * std::hypot(comparison.within_se, expected_between(comparison));  // false for NaN
+  return comparison.scatter > 3 * joint(comparison.within_se, expected_between(comparison));  // false for NaN
 }
 
 Verdict judge(const Comparison& comparison, double minimum_effect) {
@@ -234,8 +244,8 @@ std::optional<int> fewest_restarts(double half_width, double within, double scat
 std::optional<int> fewest_to_reach(const Comparison& comparison, double half_width) {
   if (std::isnan(comparison.log_ratio.value) || std::isnan(comparison.within_se)) return std::nullopt;
   // One restart shows no scatter: then what is expected.
-  const double scatter = std::isnan(comparison.scatter) ? std::hypot(comparison.within_se, expected_between(comparison))
-                                                        : comparison.scatter;
+  const double scatter =
+      std::isnan(comparison.scatter) ? joint(comparison.within_se, expected_between(comparison)) : comparison.scatter;
   // What one or two restarts would claim counts only until three have shown their scatter.
   const int from = std::min(comparison.restarts(), fewest_with_scatter);
   return fewest_restarts(half_width, comparison.within_se * comparison.within_se, scatter, comparison.process_sigma,
