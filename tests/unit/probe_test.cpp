@@ -50,13 +50,19 @@ TEST(Load, does_not_count_this_process_as_others) {
     while (!stop) {
     }
   });
-  const auto own_before = std::clock();
-  const double others = other_load(400ms);
-  const double own = static_cast<double>(std::clock() - own_before) / CLOCKS_PER_SEC / 0.4 / cpu().online;
+  // Whatever others do, our share is not theirs. Ticks are coarse where many wait for a core: once is enough, since a
+  // share that is counted as theirs always is.
+  double excess = 1;
+  for (int attempt = 0; attempt < 5 && excess > 0.05; ++attempt) {
+    const auto own_before = std::clock();
+    const double others = other_load(400ms);
+    const double own = static_cast<double>(std::clock() - own_before) / CLOCKS_PER_SEC / 0.4 / cpu().online;
+    EXPECT_GE(others, 0.0);
+    excess = std::min(excess, others - (1.0 - 0.8 * own));
+  }
   stop = true;
   busy.join();
-  EXPECT_GE(others, 0.0);
-  EXPECT_LE(others, 1.0 - 0.8 * own + 0.05);  // whatever others do, our share is not theirs; ticks are coarse
+  EXPECT_LE(excess, 0.05);
 }
 
 TEST(Load, counts_a_process_of_another_parent_as_others) {
@@ -174,6 +180,7 @@ TEST(Checks, every_limit_has_a_reason_and_every_missing_thing_a_remedy) {
 
 TEST(Checks, set_up_left_counts_only_what_is_not_there) {
   const Folder root;
+  root.write("setup/setup.sh", "");
   root.write("requirements/sizes", "base 183 619\ntorch 2889 5351\n");
   root.write("requirements/base.txt", "a");
   root.write("requirements/torch.txt", "b");
@@ -189,6 +196,14 @@ TEST(Checks, set_up_left_counts_only_what_is_not_there) {
   EXPECT_NE(find(set_up_checks(place), "still to do")->found.find("about 0 MB to download"), std::string::npos);
   root.write("build/env/build.ninja", "");
   EXPECT_EQ(find(set_up_checks(place), "still to do")->found, "nothing");
+}
+
+TEST(Checks, of_a_package_nothing_is_left_to_set_up) {
+  const Folder root;
+  Installation place;
+  place.root = root.path;
+  place.tools_python = place.python = (root.path / "bin/python").string();
+  EXPECT_TRUE(set_up_checks(place).empty());
 }
 
 TEST(Gpu, says_why_there_is_none) {
