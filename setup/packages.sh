@@ -9,8 +9,7 @@ wanted_packages() {
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
   command -v curl >/dev/null || echo curl
-  [[ $need != program ]] || return 0
-  # generated code of torch.compile and AOTInductor includes Python.h
+  # of the levels, whose set-up follows the program's: asked for once, before minutes of compiling. Generated code of torch.compile and AOTInductor includes Python.h
   printf '%s\n' python3-venv python3-dev
   # bench/gpu/make
   [[ ${STRATA_SETUP_FOR:-} != pack ]] || printf '%s\n' patchelf libgtest-dev libgmock-dev
