@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uint64_t kDraws = 4;
-// Only where those refuse: of 1,200 times 41 steps of a small network with ReLUs, whose inputs differed in last bits,
-// they refused six. Further draws led to each of these: the first, second, 17th, 26th and 35th.
+// Only where those refuse: of some 1,200 times 41 steps of a small network with ReLUs, whose inputs differed in last
+// bits, they refused six. Further draws led to each of these: the first, second, 17th, 26th and 35th.
 constexpr std::uint64_t kFurtherDraws = 64;
 constexpr std::chrono::seconds kFurtherTime{20};  // of steps that are slow; four draws whatever they take
 
