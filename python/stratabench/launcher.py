@@ -38,7 +38,7 @@ def say(text: str) -> None:
 
 
 def cache() -> Path:
-    """Where the driver keeps what it makes, too (docs/environments.md)."""
+    """Where the driver keeps what it makes, too (src/common/places.cpp)."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(os.environ.get("STRATA_CACHE") or Path(home) / "strata")
 
@@ -59,6 +59,9 @@ class Environment:
         """Compiles what has not been. Why a program could not be is in a file beside it, and the
         driver tells that of its level."""
         cache().mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = cache().stat()
+        if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o022:
+            return  # others could write what is run here; the driver refuses the folder, and says why
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -72,7 +75,7 @@ class Environment:
                 if not compiler:
                     missing.write_text(
                         "there is no C++ compiler, which makes this level's program for your PyTorch\n"
-                        "install g++ 11 or newer, then run the same command again\n"
+                        "install g++ 12 or newer, then run the same command again\n"
                     )
             if wanted and compiler:
                 self.compile(wanted, compiler)

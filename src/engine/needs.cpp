@@ -59,8 +59,7 @@ Result<Needs> needs_of(const requests::Request& request) {
   }
   const auto levels =
       runs_levels ? STRATA_TRY(plan::choose_levels(installed_levels(), names, options.device)) : std::vector<Level>();
-  auto needs = of_levels(levels, python, options.environments, runs_levels ? options.device : "");
-  return needs;
+  return of_levels(levels, python, options.environments, runs_levels ? options.device : "");
 }
 
 Result<Needs> needs_of(const requests::SuiteRequest& request, const std::string& store) {

@@ -112,7 +112,6 @@ double moved_share(const LateStep& eager, const LateStep& moved) {
 
 OutputVerdict check_late_step(const TrainReference& reference, const LateStep& level, const LateStep& eager,
                               const LateStep& moved, double spread, std::int64_t done, const LateStep* along) {
-  const LateStep& nearest = along != nullptr ? *along : eager;
   OutputVerdict out;
   std::string worst;
   std::size_t wrong = 0;
@@ -131,7 +130,9 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
   for (const auto& name : names) {
     if (by_buffers.contains(name)) continue;
     const auto de = change(eager, name, nullptr), dl = change(level, name, eager.after->find(name)),
-               dm = change(moved, name, eager.after->find(name)), dn = change(nearest, name, eager.after->find(name));
+               dm = change(moved, name, eager.after->find(name)),
+               da = along != nullptr ? change(*along, name, eager.after->find(name)) : std::nullopt;
+    const auto& dn = along != nullptr ? da : de;
     if (!dl || !dm || !dn)
       return not_equal(fmt::format("the level's state lacks {}, or has it in another shape", name),
                        "the state is not complete", name);
@@ -152,7 +153,7 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
     }
     if (!(ratio <= 1)) ++wrong;
   }
-  if (auto other = other_loss(reference, level, eager, moved, nearest, spread)) {
+  if (auto other = other_loss(reference, level, eager, moved, along != nullptr ? *along : eager, spread)) {
     other->worst_ratio = std::max(out.worst_ratio, other->worst_ratio);
     return *other;
   }

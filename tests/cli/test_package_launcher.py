@@ -138,6 +138,13 @@ def test_without_a_compiler_each_level_says_so_and_the_call_goes_on(package):
     assert package.asked()[-1].endswith(" level_a")
 
 
+def test_in_a_folder_that_others_may_write_to_nothing_is_compiled_or_run(package):
+    package.cache.mkdir()
+    package.cache.chmod(0o777)
+    package.needs(of("level_a"))
+    assert package.call("compare", "x")[2] == "" and package.asked() == []
+
+
 def test_a_program_that_does_not_compile_is_told_with_the_compilers_words(package):
     package.needs(of("level_a", "level_broken"))
     words, variables, said = package.call("compare", "x")
