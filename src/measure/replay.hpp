@@ -29,8 +29,9 @@ class Replay {
   const std::vector<proof::StateRead>& reads() const { return reads_; }
   double told_since_ns() const { return told_since_ns_; }
 
-  // Leaves the session in another state than it was, in mode train. Of all pairs of states so few steps apart one was
-  // drawn. Adds what came of it to `evidence`; `spread`: of a level that does not repeat itself.
+  // Leaves the session in another state than it was, in mode train. Of all pairs of states so few steps apart some were
+  // drawn, of small networks several: where rounding carries too far over one of them, the next is judged. Adds what
+  // came of it to `evidence`; `spread`: of a level that does not repeat itself.
   Try<void> judge(Session& session, const proof::TrainReference& reference, double spread,
                   proof::TrainEvidence& evidence) const;
 
@@ -42,8 +43,13 @@ class Replay {
   };
 
   std::size_t most_steps_;
+  // Keeps it, or not, so that each of all that were seen is as likely kept as any other.
+  void draw(Interval interval, stats::Random& random);
+  Try<std::optional<proof::OutputVerdict>> verdict_of(Session& session, const proof::TrainReference& reference,
+                                                      double spread, const Interval& drawn) const;
+
   std::optional<Interval> since_;  // the last state that was read
-  std::optional<Interval> drawn_;
+  std::vector<Interval> drawn_;
   int eligible_ = 0;
   std::vector<proof::StateRead> reads_;
   std::int64_t steps_ = 0, comparable_ = 0;                // all, and those between states that could be compared
