@@ -106,9 +106,10 @@ def sbatch(folder: Path, words: list[str]) -> int:
 
 
 def set_state(folder: Path, job: int | str, task: int, state: str, node: str) -> None:
-    path = folder / "jobs" / str(job) / str(task)
-    path.with_name(f".{task}").write_text(f"{state}|{node}", encoding="utf-8")
-    path.with_name(f".{task}").replace(path)
+    # Written beside the jobs: whoever lists them must find whole states alone.
+    written = folder / f"state-{job}-{task}"
+    written.write_text(f"{state}|{node}", encoding="utf-8")
+    written.replace(folder / "jobs" / str(job) / str(task))
 
 
 def run_task(folder: Path, job: str, task: int, log: Path, script: Path) -> str:
