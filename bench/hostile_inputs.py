@@ -6,10 +6,10 @@ each must be refused (exit code 1, a sentence), none may end in a report.
     .venv/bin/python bench/hostile_inputs.py [--programs aoti,torchscript,...] [--mutations 60]
     [--folder DIR]
 
-Programs: the exports aoti, torchscript, openvino and onnxruntime (in Python, without the
-sanitizer), and those of `strata generate`: onednn, train, libtorch. Prints a line a program (files,
-refused, taken, reports) and every file that was not treated as it should be; exits with 1 if there
-is one. Mutated files may be taken where the mutation leaves a sound file."""
+Programs: the exports aoti, torchscript, openvino and onnxruntime, and those of `strata generate`:
+onednn, train, libtorch. Prints a line a program (files, refused, taken, reports) and every file
+that was not treated as it should be; exits with 1 if there is one. Mutated files may be taken where
+the mutation leaves a sound file."""
 
 from __future__ import annotations
 
@@ -65,8 +65,6 @@ def built_program(name: str, folder: Path) -> Path:
     done = run([ROOT / "strata", *words, "--threads", "1", "-o", folder])
     if done.returncode:
         sys.exit(f"{name}: {done.stderr[-2000:]}")
-    if name == "onnxruntime":
-        return folder
     places = [
         f"-DSTRATA_PYTHON={sys.executable}",
         f"-DDNNL_ROOT={ROOT / '.venv'}",
@@ -85,8 +83,6 @@ def built_program(name: str, folder: Path) -> Path:
 
 
 def command_of(name: str, folder: Path, file: Path) -> list:
-    if name == "onnxruntime":
-        return [sys.executable, folder / "serve.py", folder, file]
     return (
         [folder / "build" / "serve", folder, file]
         if name in EXPORTS

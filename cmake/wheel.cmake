@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the Python package holds (python/stratabench/launcher.py says where it finds it): the driver, the files that it and levels read, and what a level is compiled
-# of on the user's machine, for the PyTorch that is there.
+# of on the user's machine, for the PyTorch that is there. Levels that link no PyTorch come compiled (wheel_programs.cmake).
 set(_package stratabench)
 target_sources(strata PRIVATE src/common/older_glibc.cpp)
 install(TARGETS strata RUNTIME DESTINATION "${_package}/bin")
@@ -25,3 +25,4 @@ endforeach()
 # Debian keeps what depends on the architecture in a folder of its own
 find_path(STRATA_HEADERS_CONFIGURATION openssl/opensslconf.h REQUIRED)
 install(FILES "${STRATA_HEADERS_CONFIGURATION}/openssl/opensslconf.h" "${STRATA_HEADERS_CONFIGURATION}/openssl/configuration.h" DESTINATION "${_package}/libraries/include/openssl")
+include("${CMAKE_CURRENT_LIST_DIR}/wheel_programs.cmake")

@@ -12,7 +12,7 @@ wanted_packages() {
   # of the levels, whose set-up follows the program's: asked for once, before minutes of compiling. Generated code of torch.compile and AOTInductor includes Python.h
   printf '%s\n' python3-venv python3-dev
   # bench/gpu/make
-  [[ ${STRATA_SETUP_FOR:-} != pack ]] || printf '%s\n' patchelf libgtest-dev libgmock-dev
+  [[ ${STRATA_SETUP_FOR:-} != pack ]] || printf '%s\n' libgtest-dev libgmock-dev
   [[ $need == tests ]] || return 0
   printf '%s\n' libgtest-dev libgmock-dev perl
   command -v shellcheck >/dev/null || echo shellcheck

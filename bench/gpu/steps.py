@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TITLE = "strata on a GPU"
-# beginnings of versions
-ASSUMED = {"python": "3.12", "torch": "2.11.0", "cuda": "13.0"}
 # exit statuses of strata
 COMPARED = {
     0: "done",
@@ -42,9 +40,12 @@ class Step:
     commands: list[Command]
 
 
-def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
-    """`rehearse`: at most batch 8 and 64 pixels, short measurements."""
-    here, bin_ = pack / "tree" / "bench" / "gpu", pack / "bin"
+def steps(
+    pack: Path, strata: Path, programs: Path, python: str, device: str, rehearse: bool
+) -> list[Step]:
+    """`programs`: the folder of the levels' and the checks' programs; `rehearse`: at most batch 8
+    and 64 pixels, short measurements."""
+    here = pack / "tree" / "bench" / "gpu"
     cuda = device == "cuda"
     test_states = {0: "done", 5: "skipped", 77: "skipped"}
 
@@ -56,7 +57,7 @@ def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
         page = pack / "work" / (re.sub(r"[^a-z0-9]+", "-", name) + ".html")
         return Command(
             name,
-            [bin_ / "strata", "compare", *words.split(), "--format", "md", "--output", page],
+            [strata, "compare", *words.split(), "--format", "md", "--output", page],
             4 * limit_s if rehearse else limit_s,
             states=COMPARED,
             page=True,
@@ -71,7 +72,12 @@ def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
             [*(before or []), *pytest, tests_of, "-c", tests_of / "pytest.ini"]
             + [tests_of / "levels" / word if word.endswith(".py") else word for word in words],
             limit_s,
-            {"STRATA_TEST_FRESH": "1", "PYTHONPATH": str(pack / "test-packages")},
+            {
+                "STRATA_TEST_FRESH": "1",
+                "PYTHONPATH": str(pack / "test-packages"),
+                # of a target that has a pytest of its own
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            },
             test_states,
         )
 
@@ -84,7 +90,7 @@ def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
     single = f"resnet50 --batch 1 --size {64 if rehearse else 224}"
     dump = Command(
         "device of cuDNN",
-        [bin_ / "cudnn_plans", "--dump", pack / "work" / "kept" / "cudnn_device.json"],
+        [programs / "cudnn_plans", "--dump", pack / "work" / "kept" / "cudnn_device.json"],
         20,
     )
     both = " --precision fp32,tf32" if cuda else ""
@@ -95,14 +101,14 @@ def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
             [
                 Command("device", [python, here / "describe_device.py", device], 60),
                 *([dump] if cuda else []),
-                Command("doctor", [bin_ / "strata", "doctor"], 30),
+                Command("doctor", [strata, "doctor"], 30),
             ],
         ),
         Step(
             2,
             "kernels and calls against host results",
             [
-                Command("kernels", [bin_ / "kernels_on_device"], 40, states=test_states),
+                Command("kernels", [programs / "kernels_on_device"], 40, states=test_states),
                 tests(
                     "levels on small networks",
                     ["-m", "gpu", "test_cudnn.py", "test_static_cuda.py"],
@@ -110,7 +116,7 @@ def steps(pack: Path, python: str, device: str, rehearse: bool) -> list[Step]:
                 ),
                 Command(
                     "memcheck of the kernels",
-                    [*sanitizer, bin_ / "kernels_on_device"],
+                    [*sanitizer, programs / "kernels_on_device"],
                     60,
                     states=test_states,
                 ),

@@ -3,11 +3,13 @@
 programs of levels that are missing for the PyTorch of that environment, and becomes the driver.
 
     bin/strata   the driver            libraries/   what such programs are linked with
-    tree/        strata's own files, with the sources of levels
+    programs/    of levels that link no PyTorch     tree/   strata's own files, with levels' sources
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -15,60 +17,91 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
+
+from stratabench import shipped
+from stratabench.kit import jobs, say
+from stratabench.pack.facts import Refused, facts_of
 
 PACKAGE = Path(__file__).resolve().parent
 DRIVER = PACKAGE / "bin/strata"
-BYTES_OF_A_COMPILER = 2 << 30  # PyTorch's headers need about that
-
-# The version of an interpreter's PyTorch, without loading it.
-VERSION = """
-import importlib.util as util
-spec = util.find_spec("torch")
-scope = {}
-if spec and spec.origin:
-    exec(open(spec.origin.replace("__init__.py", "version.py")).read(), scope)
-print(scope.get("__version__", ""))
-"""
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+BYTES_OF_A_PROGRAM = 1 << 20
+WITHOUT_LOCKS = (
+    "run one strata at a time there, or set STRATA_CACHE to a folder on a disk of this machine"
+)
 
 
 def cache() -> Path:
-    """Where the driver keeps what it makes, too (src/common/places.cpp)."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    """Where the driver keeps what it makes, too (src/common/places.cpp). Begins with ~ where nobody
+    knows a home: of a user in a container who is in no list."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(os.environ.get("STRATA_CACHE") or Path(home) / "strata")
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody else can write what is run there."""
+    about = folder.stat()
+    return about.st_uid in (0, os.geteuid()) and not about.st_mode & 0o022
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Holds a file that one strata at a time holds, waited for with a sentence. On a file system
+    without locks nothing is held, which is said."""
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"strata: another strata makes programs in {path.parent}; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:  # of a network, without its server's lock manager
+            say(
+                f"strata: files in {path.parent} cannot be locked ({error.strerror}): {WITHOUT_LOCKS}"
+            )
+        yield
 
 
 class Environment:
     """An interpreter, perhaps with PyTorch, and the programs of levels that are compiled for it."""
 
+    overlay = ""  # pip has installed what strata needs
+
     def __init__(self, name: str, python: str) -> None:
         self.name, self.python = name, interpreter(python)
-        # what is no interpreter the driver refuses
-        told = subprocess.run([self.python, "-c", VERSION], capture_output=True, text=True)
-        self.torch = told.stdout.strip()
+        self.torch = where = ""
+        self.hidden: tuple[str, ...] = ()
+        with contextlib.suppress(Refused):  # what is no interpreter the driver refuses
+            facts = facts_of(self.python, [])
+            self.torch, where, self.hidden = facts.torch, facts.packages, facts.hidden
         this = hashlib.sha256(DRIVER.read_bytes()).hexdigest()[:12]
-        of = hashlib.sha256(f"{self.python} {self.torch}".encode()).hexdigest()[:12]
+        # where PyTorch lies, too, which programs are told when they are linked: a .pth file or
+        # PYTHONPATH may put another of the same version before it
+        of = hashlib.sha256(f"{self.python} {self.torch} {where}".encode()).hexdigest()[:12]
         self.folder = cache() / "programs" / this / of
 
     def get_ready(self, programs: list[str]) -> None:
-        """Compiles what has not been. Why a program could not be is in a file beside it, and the
-        driver tells that of its level."""
-        cache().mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = cache().stat()
-        if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o022:
-            return  # others could write what is run here; the driver refuses the folder, and says why
+        """Takes what the package brings, and compiles what has not been. Why a program could not be
+        had is in a file beside it, and the driver tells that of its level. In a folder that cannot
+        be used nothing is made: the driver refuses it, and says why."""
+        try:
+            if cache().parts[0] == "~":
+                return
+            cache().mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not is_private(cache()):
+                return
+        except OSError:
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        os.utime(self.folder)  # `strata cache` goes by it
+        with held(self.folder / "lock"):
             tried = self.folder / "tried"  # what CMake left out or did not compile, too
             done = tried.read_text().split() if tried.exists() else []
             wanted = [name for name in programs if name not in done]
-            compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+            compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or ""
+            brought = [] if shipped.for_cuda(programs) else shipped.brought(wanted)
+            wanted = [name for name in wanted if name not in brought]
             for name in wanted:
                 missing = self.folder / f"{name}.missing"
                 missing.unlink(missing_ok=True)
@@ -80,6 +113,8 @@ class Environment:
             if wanted and compiler:
                 self.compile(wanted, compiler)
                 tried.write_text(" ".join(done + wanted))
+            # last: CMake writes, of every level, what it would compile the level's programs with
+            shipped.take(brought, self.folder, compiler)
 
     def compile(self, programs: list[str], compiler: str) -> None:
         say(f"strata: compiling, once, for {self.python}: {' '.join(programs)}")
@@ -103,6 +138,9 @@ class Environment:
             # -k 0: one that does not compile takes no other with it
             done = not wanted or self.run(*ninja, "-k", "0", "-j", str(jobs()), *wanted)
         if not done:
+            # not a program's fault, so that the next call tries again
+            if shutil.disk_usage(self.folder).free < BYTES_OF_A_PROGRAM:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
             lines = self.log.read_text(errors="replace").splitlines()
             failed = (line for line in lines if "error:" in line or "CMake Error" in line)
             reason = next(failed, lines[-1] if lines else "CMake could not be started")
@@ -116,7 +154,11 @@ class Environment:
 
     def run(self, *command: str | Path) -> bool:
         with open(self.log, "a") as log:
-            return subprocess.run(command, stdout=log, stderr=log).returncode == 0
+            try:
+                return subprocess.run(command, stdout=log, stderr=log).returncode == 0
+            except OSError as error:
+                log.write(f"error: cannot start {command[0]}: {error.strerror}\n")
+                return False
 
 
 def interpreter(python: str) -> str:
@@ -135,24 +177,52 @@ def tool(name: str) -> str:
     return str(own) if own.exists() else shutil.which(name) or name
 
 
-def jobs() -> int:
-    """As many compilers as processors and free memory allow."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(len(os.sched_getaffinity(0)), free // BYTES_OF_A_COMPILER))
+def needs_of(driver: Path, arguments: list[str]) -> dict[str, Any]:
+    """What a call needs before it runs, as `--needs` says it (docs/engine.md). Error: Refused."""
+    hint = "install the package again, for this machine, where programs may be run"
+    try:
+        told = subprocess.run(
+            [driver, "--needs", "json", *arguments], capture_output=True, text=True
+        )
+    except OSError as error:
+        raise Refused(f"{driver} cannot be started: {error.strerror}", hint) from error
+    if told.returncode != 0:
+        said = " ".join(told.stderr.split()) or f"it ended with {told.returncode}"
+        raise Refused(f"{driver} does not run here: {said[-300:]}", hint)
+    needs: dict[str, Any] = json.loads(told.stdout)
+    return needs
 
 
-def needs_of(arguments: list[str]) -> dict[str, Any]:
-    told = subprocess.run(
-        [DRIVER, "--needs", "json", *arguments], capture_output=True, text=True, check=True
-    )
-    return json.loads(told.stdout)
+class Ready(Protocol):
+    """An environment with its programs, as the driver is told of it."""
+
+    name: str
+    python: str
+    folder: Path  # of the programs
+    overlay: str
+
+
+def become(driver: Path, arguments: list[str], environments: Sequence[Ready]) -> NoReturn:
+    first = environments[0]
+    os.environ |= {"STRATA_PYTHON": first.python, "STRATA_LEVEL_BUILD": str(first.folder)}
+    if first.overlay:
+        os.environ["STRATA_OVERLAY"] = first.overlay
+    if first.name:
+        os.environ["STRATA_ENVIRONMENTS"] = "".join(
+            f"{each.name}\t{each.python}\t{each.folder}\t{each.overlay}\n" for each in environments
+        )
+    os.execv(driver, ["strata", *arguments])
 
 
 def main() -> NoReturn:
     arguments = sys.argv[1:]
     os.environ |= {"STRATA_ROOT": str(PACKAGE / "tree"), "STRATA_TOOLS_PYTHON": sys.executable}
     os.environ.setdefault("STRATA_COMMAND", "strata")
-    needs = needs_of(arguments)
+    try:
+        needs = needs_of(DRIVER, arguments)
+    except Refused as why:
+        say(str(why))
+        sys.exit(why.code)
     named = os.environ.get("STRATA_PYTHON", "")
     environments = [
         (Environment(each["name"], each["python"] or named), each["programs"])
@@ -161,14 +231,22 @@ def main() -> NoReturn:
     if needs["set_up"]:
         try:
             for environment, programs in environments:
+                if environment.hidden:
+                    say(
+                        f"strata: {environment.python} reaches several PyTorch: {environment.torch}"
+                        f" is measured, and not {', '.join(environment.hidden)}"
+                    )
                 environment.get_ready(programs)
         except KeyboardInterrupt:
             say("\nstrata: interrupted; the same command goes on with the compilation")
             sys.exit(130)
-    first = environments[0][0]
-    os.environ |= {"STRATA_PYTHON": first.python, "STRATA_LEVEL_BUILD": str(first.folder)}
-    if first.name:
-        os.environ["STRATA_ENVIRONMENTS"] = "".join(
-            f"{each.name}\t{each.python}\t{each.folder}\t\n" for each, _ in environments
-        )
-    os.execv(DRIVER, ["strata", *arguments])
+        except OSError as error:
+            what = f"cannot write the levels' programs to {error.filename or cache()}"
+            hint = "free some space, or set STRATA_CACHE to a folder that can be written"
+            say(str(Refused(f"{what}: {error.strerror}", hint)))
+            sys.exit(1)
+    become(DRIVER, arguments, [environment for environment, _ in environments])
+
+
+if __name__ == "__main__":
+    main()

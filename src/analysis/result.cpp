@@ -12,7 +12,7 @@ namespace strata::analysis {
 namespace {
 
 constexpr std::array kRatioVerdicts{"reference", "faster", "slower", "same", "inconclusive"};
-constexpr std::array kHeadlineVerdicts{"move", "stay", "undecided", "no_data", "not_reliable"};
+constexpr std::array kHeadlineVerdicts{"move", "stay", "undecided", "no_data", "not_reliable", "preliminary"};
 constexpr std::array kEdgeKinds{"step", "peer", "differs"};
 
 template <class Enum>

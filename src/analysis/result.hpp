@@ -248,7 +248,7 @@ struct RowResult {
   OptionalNumber warm_start_ms() const { return startup ? startup->warm_start_ms : std::nullopt; }
 };
 
-enum class HeadlineVerdict { move, stay, undecided, no_data, not_reliable };
+enum class HeadlineVerdict { move, stay, undecided, no_data, not_reliable, preliminary };
 const char* to_string(HeadlineVerdict verdict);
 bool from_string(std::string_view name, HeadlineVerdict& verdict);
 

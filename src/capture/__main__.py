@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from capture.importing import why_not
+
 
 def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
@@ -66,6 +68,11 @@ def _parser(say: Callable[[dict], None]) -> argparse.ArgumentParser:
         help="a folder of weight sets that cases of one network share; made where it is missing",
     )
     parser.add_argument(
+        "--memory-limit",
+        type=float,
+        help="GiB that a level's process may have; a model of a package that needs more is not built",
+    )
+    parser.add_argument(
         "--check",
         action="store_true",
         help="captures nothing: says what is wrong with the spec, or which inputs the network takes",
@@ -85,15 +92,8 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
         from capture.bundle import capture, check
         from capture.errors import from_exception
         from capture.publishing import state_folder
-    except ImportError as error:
-        say(
-            {
-                "ok": False,
-                "code": "unavailable",
-                "what": f"this Python lacks a module: {error}",
-                "hint": f"{sys.executable} needs torch, numpy and safetensors",
-            }
-        )
+    except Exception as error:  # PyTorch raises OSError of its own, too
+        say(why_not(error))
         return 1
     try:
         text = options.spec
@@ -110,7 +110,7 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
         return 1
     try:
         if options.check:
-            inputs = check(spec, lambda text: say({"progress": text}))
+            inputs = check(spec, lambda text: say({"progress": text}), options.memory_limit)
             say({"ok": True, "inputs": inputs})
             return 0
         info = capture(
@@ -120,6 +120,7 @@ def capture_one(arguments: list[str], say: Callable[[dict], None]) -> int:
             options.strict,
             options.by_state,
             options.networks,
+            options.memory_limit,
         )
     except BaseException as error:  # a user's model may raise anything, SystemExit too
         traceback.print_exc(file=sys.stderr)

@@ -32,6 +32,7 @@ from capture.input_file import label_of
 from capture.inputs import make_ring
 from capture.network import NetworkWeights, own_ring
 from capture.opened import Opened, merged
+from capture.packages import check_size
 from capture.precision import add_mode, copy_strict
 from capture.publishing import check_space, identity, publish, remove_left_overs, state_folder
 from capture.specials import special_values
@@ -59,13 +60,15 @@ def capture(
     strict: Path | None = None,
     by_state: bool = False,
     networks: Path | None = None,
+    memory_limit_gib: float | None = None,
 ) -> dict:
     """Writes the bundle to `out` and returns its bundle.json; the folder appears whole or not at
     all. Of two captures that run at once the first stays: what reads it is not disturbed. `strict`:
     a bundle of the same case in fp32, whose files a case in another precision shares. `by_state`:
     the folder's name gets the beginning of `state`, so that captures of one network before and
     after a change lie side by side. `networks`: where weight sets are kept that cases share
-    (network.py). Raises Problem, OSError and what torch raises."""
+    (network.py), `memory_limit_gib`: what a level's process may have. Raises Problem, OSError and
+    what torch raises."""
     check_spec(spec)
     out.parent.mkdir(parents=True, exist_ok=True)
     remove_left_overs(out)
@@ -79,6 +82,7 @@ def capture(
         (partial / "reference").mkdir()
         with Opened([partial, out, *filter(None, [strict, networks])]) as opened:
             maker = _Capture(spec | {"precision": "fp32"}, partial, progress, networks, opened)
+            maker.memory_limit_gib = memory_limit_gib
             info = (
                 copy_strict(strict, spec, partial)
                 if strict and spec["precision"] != "fp32"
@@ -95,11 +99,12 @@ def capture(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check(spec: dict, progress: Progress) -> list[dict]:
+def check(spec: dict, progress: Progress, memory_limit_gib: float | None = None) -> list[dict]:
     """What capture() would refuse of the question is refused before anything is made: the network
     is built, given the user's weights, and run on its inputs. Returns these as bundle.json lists
     them; raises as capture()."""
     maker = _Capture(check_spec(spec) | {"precision": "fp32"}, Path(), progress, None, Opened([]))
+    maker.memory_limit_gib = memory_limit_gib
     built, _ = maker.begin()
     if spec["weights"]:
         prepare_timed(built.module, maker.spec, [], maker.info)
@@ -126,6 +131,7 @@ class _Capture:
         self.spec, self.folder, self.progress = spec, folder, progress
         self.networks, self.opened = networks, opened
         self.started = time.monotonic()
+        self.memory_limit_gib: float | None = None
         self.notes: list[str] = []
         self.e0 = 0.0
         self.work = 0  # FLOPs of one call, as far as PyTorch's counter knows them
@@ -146,6 +152,7 @@ class _Capture:
         spec = self.spec
         torch.set_num_threads(spec["threads"])
         ref.strict_float32()
+        check_size(spec, self.memory_limit_gib, self.say)
         self.say(f"building {spec['model']}")
         built = build_model(spec["model"], spec["seed"])
         self.trained = [name for name, p in built.module.named_parameters() if p.requires_grad]

@@ -53,9 +53,7 @@ def from_exception(error: BaseException, out: Path) -> Problem:
         return Problem(
             "failed", f"out of memory: {last_line(error)}", "a smaller batch or input needs less"
         )
-    return Problem(
-        "failed", f"the capture failed: {last_line(error)}", "the log has the whole trace"
-    )
+    return Problem("failed", f"the capture failed: {last_line(error)}")  # the driver keeps the log
 
 
 def is_out_of_memory(error: BaseException) -> bool:

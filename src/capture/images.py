@@ -11,6 +11,7 @@ import functools
 import gzip
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,8 @@ def _package_folder(package: str) -> Path:
         raise Problem(
             "unavailable",
             f"the photographs and digits lie in {package}, which this Python cannot import",
-            "install scikit-learn and scikit-image, or use --input-from FOLDER or --synthetic",
+            f"{sys.executable} -m pip install scikit-learn scikit-image, or use --input-from FOLDER or"
+            " --synthetic",
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

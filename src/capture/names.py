@@ -9,7 +9,10 @@ import functools
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
+
+from strata_sdk.zoo import install_hint
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,11 +33,31 @@ def _known() -> frozenset[str] | None:
     return frozenset(known)
 
 
+def _is_torchvisions(model: str) -> bool:
+    """Whether it is a classifier whose graph was recorded (tools/record_operations.py) and which
+    models/ does not define by itself."""
+    try:
+        recorded = json.loads((ROOT / "src/graph/recorded/operations.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    names = {name for alike in recorded["graphs"] for name in alike["models"]}
+    return model in names and not (ROOT / "models" / model).is_dir()
+
+
 def unknown(model: str) -> dict | None:
     """What a capture would answer of a name that nothing has, or None: it may be one."""
     if not model.isidentifier():  # a file
         return None
     known = _known()
+    if known is None and _is_torchvisions(model):
+        return {
+            "ok": False,
+            "code": "unavailable",
+            "what": f"the model '{model}' is torchvision's, which {sys.executable} does not have",
+            "where": "model",
+            "got": model,
+            "hint": install_hint(),
+        }
     if known is None or model in known:
         return None
     near = difflib.get_close_matches(model, sorted(known), n=1, cutoff=0.5)

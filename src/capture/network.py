@@ -116,7 +116,7 @@ class NetworkWeights:
         `make_room`: raises where so many sets do not fit."""
         for number, (ring, described) in enumerate(self.rings):
             try:
-                with self._kept(ring, described):
+                with self._kept(ring, described, say):
                     missing = [name for name in self.names if not self._is_there(name)]
                     make_room(len(missing))
                     if missing:
@@ -135,8 +135,11 @@ class NetworkWeights:
         return load_file(str(self.bundle / "weights" / f"{name}.safetensors"))
 
     @contextlib.contextmanager
-    def _kept(self, ring: Ring, described: list[dict]) -> Iterator[None]:
-        """The network's folder, which no other capture fills meanwhile."""
+    def _kept(
+        self, ring: Ring, described: list[dict], say: Callable[[str], None]
+    ) -> Iterator[None]:
+        """The network's folder, which no other capture fills meanwhile; on a file system without
+        locks one may, of which `strata doctor` warns."""
         if self.networks is None:
             yield
             return
@@ -146,7 +149,13 @@ class NetworkWeights:
         self.home = self.networks / key
         (self.home / "weights").mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(self.home / "lock", "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say("waiting for another strata that captures this network")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            except OSError:
+                pass
             self.info["network"]["key"] = key
             for half in (self.home / "weights").glob(".*"):
                 half.unlink(missing_ok=True)

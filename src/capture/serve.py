@@ -18,13 +18,13 @@ import signal
 import sys
 from collections.abc import Callable
 
+from capture.importing import why_not
 from capture.names import unknown
 
 # what every capture loads, none of which computes or starts a thread (PyTorch imports some where it
 # first runs or exports a network, which takes longer than capturing a small one); torchvision only
 # where networks are strata's own: of a user's network is recorded what it loads
 MODULES = (
-    "torch",
     "torch._dynamo",
     "torch.export",
     "torch.export._trace",
@@ -39,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 
 def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> int:
     """`capture`: takes arguments, captures and answers, and returns the exit code."""
-    loaded = False
+    loaded, broken = False, None
     for line in sys.stdin:
         request = json.loads(line)
         model = json.loads(request["arguments"][request["arguments"].index("--spec") + 1]).get(
@@ -51,10 +51,19 @@ def serve(capture: Callable[[list[str]], int], say: Callable[[dict], None]) -> i
             continue
         if not loaded:
             say({"progress": "loading PyTorch"})
-            for name in MODULES + (OF_SHIPPED_NETWORKS if model.isidentifier() else ()):
+            try:
+                importlib.import_module("torch")
+            except Exception as error:
+                broken = why_not(error)
+            shipped = OF_SHIPPED_NETWORKS if model.isidentifier() else ()
+            for name in () if broken else MODULES + shipped:
                 with contextlib.suppress(Exception):  # the capture itself says what is missing
                     importlib.import_module(name)
             loaded = True
+        if broken:  # who imports PyTorch again gets another reason
+            say(broken)
+            say({"exit_code": 1})
+            continue
         pid = os.fork()
         if pid == 0:
             code = 1

@@ -32,6 +32,18 @@ Result<void> show_result(const RunArguments& a, store::Store& store, const measu
   return show_page(a, store, setting, report::compare_document({result}));
 }
 
+// The case of the restart alone; a store that cannot be read says so at the end.
+ProgressLine::SoFar first_screen_of(store::Store& store) {
+  return [&store](const engine::EndedRestart& restart, const report::TerminalStyle& style) {
+    auto run = store.load_run(restart.run_id);
+    if (!run) return std::string();
+    run->goes_on = true;
+    auto result = report::result_of(*run);
+    std::erase_if(result.cases, [&](const auto& one_case) { return one_case.key != restart.case_key; });
+    return report::terminal(result, style);
+  };
+}
+
 // How right the forecast was that a run was begun with.
 void say_of_forecast(const store::Store& store, const std::string& run_id) {
   const auto run = store.load_case(run_id, "");
@@ -66,6 +78,7 @@ Result<int> run_as(const requests::CompareRequest& request, const RunArguments& 
   if (!ready) return tl::unexpected(ready.error());
   if (a.dry_run) return view.print_plan(*ready);
   auto store = STRATA_TRY(store::Store::open(path));
+  if (view.so_far && a.format == "text") line.show_so_far(view.so_far(store));
   const auto ended = STRATA_TRY(engine::run_prepared(*ready, request, a, store, kind, line));
   line.clear();
   // What was measured before an error is shown all the same.
@@ -88,7 +101,8 @@ Result<int> run_compare(const requests::CompareRequest& request, RunArguments& a
                      [&](const auto& ready) {
                        return print_plan(ready, a, false, [&](auto&) { return engine::plan_comparison(ready, path); });
                      },
-                 .show = [&](auto& store, const auto& setting) { return show_result(a, store, setting); }});
+                 .show = [&](auto& store, const auto& setting) { return show_result(a, store, setting); },
+                 .so_far = first_screen_of});
 }
 
 }  // namespace strata::cli

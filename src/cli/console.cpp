@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include "analysis/result_json.hpp"
 #include "common/escape.hpp"
 #include "common/nearest.hpp"
+#include "engine/installed.hpp"
 #include "plan/model_file.hpp"
 #include "report/format.hpp"
 #include "report/render_file.hpp"
@@ -106,13 +108,13 @@ void warn_of_model_file(const std::string& model) {
   if (const auto notice = plan::notice_of(model); !notice.empty()) tell(notice + "\n");
 }
 
-report::TerminalStyle terminal_style() {
+report::TerminalStyle terminal_style(int descriptor) {
   report::TerminalStyle style;
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
   winsize size{};
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+  if (isatty(descriptor) && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
     style.width = std::min<int>(size.ws_col, 140);
-  style.colour = isatty(STDOUT_FILENO) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+  style.colour = isatty(descriptor) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
   const auto locale = variable("LC_ALL") + variable("LC_CTYPE") + variable("LANG");
   style.unicode = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
   return style;
@@ -125,13 +127,41 @@ ProgressLine::ProgressLine(bool quiet)
       start_(Clock::now()) {}
 
 void ProgressLine::clear() {
+  clear_table();
+  table_.clear();
+}
+
+void ProgressLine::clear_line() {
   if (terminal_ && shown_) (void)write_all(STDERR_FILENO, "\r\x1b[K");
   shown_ = false;
 }
 
+// Up to its first line, and whatever is below is gone.
+void ProgressLine::clear_table() {
+  clear_line();
+  if (!table_.empty())
+    (void)write_all(STDERR_FILENO, fmt::format("\x1b[{}A\x1b[J", std::count(table_.begin(), table_.end(), '\n')));
+}
+
+// What has scrolled out of sight cannot be drawn anew.
+bool ProgressLine::has_room_for(const std::string& table) const {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 &&
+         std::count(table.begin(), table.end(), '\n') + 1 < static_cast<std::ptrdiff_t>(size.ws_row);
+}
+
 void ProgressLine::note(const std::string& sentence) {
-  clear();
+  clear_table();
   tell(fmt::format("{}\n", sentence));
+  (void)write_all(STDERR_FILENO, table_);
+}
+
+void ProgressLine::restart_ended(const engine::EndedRestart& restart) {
+  if (quiet_ || !so_far_ || restart.done >= restart.planned || (!terminal_ && restart.done > 1)) return;
+  const auto table = as_typed(so_far_(restart, terminal_style(STDERR_FILENO)));
+  clear();
+  if (terminal_ && has_room_for(table)) table_ = table;
+  if (!table_.empty() || restart.done == 1) (void)write_all(STDERR_FILENO, table);
 }
 
 void ProgressLine::planned(const engine::PlannedSweep& plan) {
@@ -167,9 +197,13 @@ Result<fs::path> plotly_js(const Installation& place) {
   for (const auto& entry : fs::directory_iterator(lib, ec)) packages.push_back(entry.path() / "site-packages");
   for (const auto& folder : packages)
     if (const auto script = folder / "plotly/package_data/plotly.min.js"; fs::exists(script, ec)) return script;
-  return fail(fmt::format("plotly is not installed below {}", lib.string()),
-              "run ./strata compare or ./test once: they set it up; beside a package: pip install plotly",
-              Exit::environment);
+  const auto script = engine::folder_of_module("plotly", place) / "package_data/plotly.min.js";
+  if (script.is_absolute() && fs::exists(script, ec)) return script;
+  return fail(
+      fmt::format("{} has no plotly, which draws pages", place.tools_python),
+      fmt::format("run ./strata compare or ./test once: they set it up; beside a package: {} -m pip install plotly",
+                  place.tools_python),
+      Exit::environment);
 }
 
 Result<report::Format> format_option(const std::string& name) {

@@ -52,22 +52,34 @@ int code_of(const Result<void>& done);
 void warn_of_model_file(const std::string& model);
 
 // Colour and Unicode only where the terminal has them (NO_COLOR and TERM=dumb are respected).
-report::TerminalStyle terminal_style();
+report::TerminalStyle terminal_style(int descriptor = 1);
 
 // One line that is rewritten on a terminal; plain lines, at most one every ten seconds, elsewhere. Everything on
-// standard error. `quiet`: without the table of what is planned.
+// standard error. `quiet`: without the tables of what is planned and of what there is so far.
 class ProgressLine final : public engine::EventSink {
  public:
+  // What there is so far of a case, in the style of standard error; empty: nothing.
+  using SoFar = std::function<std::string(const engine::EndedRestart&, const report::TerminalStyle&)>;
+
   explicit ProgressLine(bool quiet = false);
   ~ProgressLine() override { clear(); }
   void note(const std::string& sentence) override;
   void progress(const std::string& doing, double seconds_left, std::string_view of = "measuring") override;
   void planned(const engine::PlannedSweep& plan) override;
-  void clear();
+  // On a terminal with room the table is drawn anew in its place after each, elsewhere it is written after the first.
+  void restart_ended(const engine::EndedRestart& restart) override;
+  void show_so_far(SoFar so_far) { so_far_ = std::move(so_far); }
+  void clear();  // of the line and the table
 
  private:
+  void clear_line();
+  void clear_table();
+  bool has_room_for(const std::string& table) const;
+
   bool terminal_, quiet_;
   bool shown_ = false;
+  SoFar so_far_;
+  std::string table_;  // that stands above the line
   engine::ProgressPace pace_;
   std::chrono::steady_clock::time_point start_;
 };

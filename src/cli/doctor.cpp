@@ -52,7 +52,8 @@ Result<int> doctor(const std::string& format_name) {
   const auto format = STRATA_TRY(format_option(format_name));
   const auto place = installation();
   Checks checks = probe::machine_checks(std::chrono::milliseconds(500));
-  for (auto& more : {probe::software_checks(place), engine::level_checks(place), probe::set_up_checks(place)})
+  for (auto& more : {probe::software_checks(place, engine::packages_of(place)), engine::level_checks(place),
+                     probe::set_up_checks(place)})
     checks.insert(checks.end(), more.begin(), more.end());
   if (format == report::Format::text) {
     print_text(checks);

@@ -21,13 +21,13 @@ Result<void> write_and_tell(const fs::path& path, const std::string& page) {
 }
 
 // The name of the script's copy in the folder, which is made where it is missing; another version has another name.
+// A run that Ctrl-C ended has a page, too: what reads files stops then, so that this is read here.
 Result<std::string> shared_script(const fs::path& folder, const fs::path& script) {
-  const auto hash = STRATA_TRY(sha256_of_file(script));
-  auto name = fmt::format("plotly-{}.min.js", hash.substr(0, 12));
-  if (there_is(folder / name)) return name;
   std::ifstream in(script, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(in), {}};
-  STRATA_TRY(write_whole(folder / name, content));
+  if (content.empty()) return fail(fmt::format("cannot read {}", script.string()));
+  auto name = fmt::format("plotly-{}.min.js", sha256_hex(content).substr(0, 12));
+  if (!there_is(folder / name)) STRATA_TRY(write_whole(folder / name, content));
   return name;
 }
 

@@ -55,6 +55,9 @@ class EventLines final : public engine::EventSink {
           {{"point", point.point}, {"seconds", point.seconds}, {"bytes", point.bytes ? Json(*point.bytes) : Json()}});
     say(id_, {{"event", "plan"}, {"points", points}, {"text", plan.summary}});
   }
+  void restart_ended(const engine::EndedRestart& restart) override {
+    say(id_, {{"event", "restart"}, {"run", restart.run_id}, {"done", restart.done}, {"planned", restart.planned}});
+  }
 
  private:
   Json id_;
@@ -64,6 +67,7 @@ class EventLines final : public engine::EventSink {
 struct EngineArguments {
   std::string store, python;
   std::vector<plan::NamedPython> named;
+  std::vector<std::string> levels;  // that requests will name; empty: any
 
   fs::path store_path() const { return store::Store::path_of(store); }
 };
@@ -216,7 +220,11 @@ void add_engine(CLI::App& app, int& exit_code) {
       "engine", "answer requests as JSON lines on standard input and output: the door for programs (docs/engine.md)");
   const auto a = std::make_shared<EngineArguments>();
   add_store(*verb, a->store);
-  add_members(*verb, {requests::member_of_python(a->python), requests::member_of_environments(a->named)});
+  add_members(
+      *verb, {requests::member_of_python(a->python), requests::member_of_environments(a->named),
+              requests::member_of_levels(
+                  a->levels,
+                  "levels that are got ready before it answers; none: of questions that run no level (default: all)")});
   verb->footer(
       "Exit codes: 0 standard input ended and all requests are answered, each with a code of its own; 130, 143, 129 "
       "ended by Ctrl-C, SIGTERM or SIGHUP; 141 the reader of the output went away.");
@@ -226,7 +234,7 @@ void add_engine(CLI::App& app, int& exit_code) {
         STRATA_TRY(plan::check_alone(a->named, a->python));
         return serve(*a);
       },
-      [a] { return engine::needs_of_any(a->python, a->named); });
+      [a] { return engine::needs_of_any(a->python, a->named, a->levels); });
 }
 
 }  // namespace strata::cli

@@ -15,6 +15,7 @@
 #include "generate/memory_budget.hpp"
 #include "graph/check.hpp"
 #include "graph/load.hpp"
+#include "level/installed_levels.hpp"
 #include "plan/bundle.hpp"
 #include "plan/missing_support.hpp"
 #include "plan/options.hpp"
@@ -96,7 +97,7 @@ Result<graph::TrainingGraph> wanted_graph(const GraphArguments& a, const std::fi
 // What the levels on a processor lack of the network; a training step of strata's own is made of what they have.
 std::vector<plan::MissingSupport> missing_support_of(const GraphArguments& a, const graph::Graph& graph) {
   if (a.backward) return {};
-  return plan::missing_support(graph, level::discover(level::search_path(installation().root)).levels, "cpu");
+  return plan::missing_support(graph, level::installed_levels(installation()).levels, "cpu");
 }
 
 Result<int> show_graph(const GraphArguments& a) {

@@ -17,6 +17,7 @@
 #include "common/scratch_folder.hpp"
 #include "engine/level_subject.hpp"
 #include "level/conformance.hpp"
+#include "level/installed_levels.hpp"
 #include "level/own_environment.hpp"
 #include "level/skeleton.hpp"
 #include "plan/install.hpp"
@@ -58,7 +59,7 @@ Result<int> run_check(CheckOptions options) {
 // The environments that levels bring: what `compare --levels` does on first use.
 Result<int> run_install(const std::vector<std::string>& names) {
   const auto place = installation();
-  auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), names);
+  auto chosen = plan::choose_levels(level::installed_levels(place), names);
   if (const std::string option = "--levels: "; !chosen && chosen.error().what.starts_with(option))
     chosen.error().what.erase(0, option.size());
   const auto levels = STRATA_TRY(chosen);
@@ -81,7 +82,7 @@ Result<int> run_new(level::Skeleton skeleton) {
   const auto place = installation();
   skeleton.root = place.root;
   if (skeleton.parent.empty()) skeleton.parent = place.root / "levels";
-  for (const auto& level : level::discover(level::search_path(place.root)).levels)
+  for (const auto& level : level::installed_levels(place).levels)
     if (level.id == skeleton.id)  // of two levels with one id the second is left out (W006)
       return fail(fmt::format("there is a level {} already, in {}", level.id, level.folder.string()),
                   "choose another name", Exit::usage);

@@ -15,6 +15,7 @@
 #include "common/places.hpp"
 #include "engine/installed.hpp"
 #include "engine/queries.hpp"
+#include "level/installed_levels.hpp"
 #include "report/format.hpp"
 #include "report/render/text_table.hpp"
 #include "report/table.hpp"
@@ -63,9 +64,13 @@ Result<int> print(const report::Cells& columns, const Rows& rows, const std::str
   return 0;
 }
 
+std::string title_of(const level::Level& level) {
+  return level.distribution.empty() ? level.title : fmt::format("{} (of {})", level.title, level.distribution);
+}
+
 Result<int> levels(const ListArguments& a) {
   const auto place = installation();
-  const auto discovered = level::discover(level::search_path(place.root));
+  const auto discovered = level::installed_levels(place);
   Rows rows;
   for (const auto& level : discovered.levels) {
     const auto state = engine::state_of(level, place);
@@ -73,7 +78,7 @@ Result<int> levels(const ListArguments& a) {
                     level.harness ? "harness"
                     : level.peer  ? "peer"
                                   : level.from,
-                    state, level.title});
+                    state, title_of(level)});
     for (const auto& variant : level.variants) {
       const auto changed = level::as_variant(level, variant);
       rows.push_back({changed.name(), changed.rank, changed.language, changed.devices, changed.modes, "variant", state,
@@ -84,14 +89,18 @@ Result<int> levels(const ListArguments& a) {
   return print({"level", "rank", "language", "devices", "modes", "from", "state", "what_it_is"}, rows, a.format);
 }
 
-void tell_of_torchvision(bool known) {
-  if (!known) tell("note: torchvision's models are listed once the environment is set up (./strata compare)\n");
+void tell_of_torchvision(bool known, const Installation& place) {
+  if (known) return;
+  if (there_is(place.python))
+    tell(fmt::format("note: torchvision's models are not listed: {} cannot import torchvision\n", place.python));
+  else
+    tell("note: torchvision's models are listed once the environment is set up (./strata compare)\n");
 }
 
 // What one level can run, by mode, and why not; a summary on standard error.
 Result<int> models_of_level(const ListArguments& a, const Installation& place) {
   const auto all = STRATA_TRY(engine::models_of_level(a.level, place));
-  tell_of_torchvision(all.torchvision);
+  tell_of_torchvision(all.torchvision, place);
   static const std::map<plan::Support, std::string> words{
       {plan::Support::yes, "yes"}, {plan::Support::no, "no"}, {plan::Support::unknown, "?"}};
   Rows rows;
@@ -116,9 +125,10 @@ Result<int> models(const ListArguments& a) {
   const auto place = installation();
   if (!a.level.empty()) return models_of_level(a, place);
   const auto known = engine::known_models(place);
-  tell_of_torchvision(known.torchvision);
+  tell_of_torchvision(known.torchvision, place);
   Rows rows;
-  for (const auto& model : known.models) rows.push_back({model.name, model.kind, model.about});
+  for (const auto* models : {&known.packages, &known.models})
+    for (const auto& model : *models) rows.push_back({model.name, model.kind, model.about});
   return print({"model", "kind", "what_it_is"}, rows, a.format);
 }
 

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   strata::cli::add_export(app, exit_code);
   strata::cli::add_graph(app, exit_code);
   strata::cli::add_generate(app, exit_code);
+  strata::cli::add_pack(app, exit_code);
   strata::cli::add_cache(app, exit_code);
   strata::cli::add_data(app, exit_code);
   strata::cli::add_level_verbs(app, exit_code);

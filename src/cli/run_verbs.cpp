@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_verbs.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <set>
 
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
@@ -36,22 +39,56 @@ constexpr Verb kVerbs[] = {
 
 struct Asked {
   requests::Request request;
+  requests::CommandsRequest commands;  // of `compare --command`
   RunArguments run;
 };
 
+// Of `compare`, in place of a network: what means anything beside commands, and what does not.
+constexpr const char* kCommand = "--command";
+const std::set<std::string> kBesideCommands{kCommand,   "--setup",   "--warmup", "--runs",
+                                            "--budget", "--timeout", "--format", "--output"};
+
+void add_commands(CLI::App& verb, requests::CommandsRequest& request) {
+  for (const auto& member : requests::members_of(request))
+    if (!member.option.empty() && verb.get_option_no_throw(member.option) == nullptr) add_member(verb, member);
+  auto* model = verb.get_option("model");
+  auto* command = verb.get_option(kCommand);
+  command->required(false)->allow_extra_args()->each([model](const std::string&) { model->required(false); });
+  for (const char* name : {"--setup", "--warmup", "--runs"}) verb.get_option(name)->needs(command);
+}
+
+Result<int> compare_commands(const CLI::App& verb, const Asked& asked) {
+  for (const auto* option : verb.get_options())
+    if (option->count() > 0 && !kBesideCommands.contains(option->get_name()))
+      throw WrongUsage(fmt::format("{} means nothing with --command", option->get_name()), "leave one of them out");
+  auto request = asked.commands;
+  const auto& options = requests::common_of(asked.request).options;
+  request.budget_s = options.budget_s.value_or(request.budget_s);
+  request.timeout_s = options.timeout_s.value_or(request.timeout_s);
+  return run_commands(request, asked.run);
+}
+
 void add_verb(CLI::App& app, const Verb& described, const std::vector<std::string>& words, int& exit_code) {
   auto* verb = app.add_subcommand(described.name, described.about);
-  const auto asked = std::make_shared<Asked>(Asked{*requests::request_for(described.name), {}});
+  const auto asked = std::make_shared<Asked>(Asked{*requests::request_for(described.name), {}, {}});
   asked->run.command = requests::command_of(words);
   add_members(*verb, requests::members_of(asked->request));
   add_run_arguments(*verb, asked->run);
   if (*described.parts != '\0') add_cluster_options(*verb, asked->run.cluster, described.parts);
   if (auto* deep = verb->get_option_no_throw("--deep")) deep->excludes(verb->get_option("--dynamic"));
   if (auto* init = verb->get_option_no_throw("--init")) init->excludes(verb->get_option("--sweep-init"));
+  if (std::holds_alternative<requests::CompareRequest>(asked->request)) add_commands(*verb, asked->commands);
   verb->footer(described.footer);
   set_action(
-      *verb, exit_code, [asked] { return run_request(asked->request, asked->run); },
-      [asked] { return engine::needs_of(asked->request); });
+      *verb, exit_code,
+      [asked, verb] {
+        const bool of_commands = !asked->commands.commands.empty();
+        return of_commands ? compare_commands(*verb, *asked) : run_request(asked->request, asked->run);
+      },
+      [asked]() -> Result<engine::Needs> {
+        if (!asked->commands.commands.empty()) return engine::Needs();
+        return engine::needs_of(asked->request);
+      });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/console.hpp"
 #include "cli/run_arguments.hpp"
 #include "engine/case_plan.hpp"
 #include "engine/run_request.hpp"
@@ -15,6 +16,8 @@ namespace strata::cli {
 
 // Each checks, runs, shows: the exit code, or what kept it from its end.
 Result<int> run_compare(const requests::CompareRequest& request, RunArguments& a);
+// `compare --command`: nothing is stored of it.
+Result<int> run_commands(const requests::CommandsRequest& request, const RunArguments& a);
 Result<int> run_sweep(const requests::SweepRequest& request, RunArguments& a);
 Result<int> run_train(const requests::TrainRequest& request, RunArguments& a);
 // Whichever it is. Error: it makes no run.
@@ -36,6 +39,7 @@ Result<std::optional<int>> split_run(const requests::Request& request, RunArgume
 struct RunView {
   std::function<Result<int>(const engine::Prepared&)> print_plan;            // in its place; the exit code
   std::function<Result<void>(store::Store&, const measure::Setting&)> show;  // what is stored of it
+  ProgressLine::SoFar (*so_far)(store::Store&) = nullptr;                    // after each restart; none: nothing
   std::string kept = "what was measured is stored", done = "measured";       // once it is interrupted
 };
 Result<int> run_as(const requests::CompareRequest& request, const RunArguments& a, engine::RunKind kind,

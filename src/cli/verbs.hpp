@@ -23,6 +23,7 @@ void add_export_data(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_graph(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
+void add_pack(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_runs(CLI::App& app, int& exit_code);
 void add_cache(CLI::App& app, int& exit_code);

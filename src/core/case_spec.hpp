@@ -15,7 +15,7 @@
 namespace strata::core {
 
 struct CaseSpec {
-  std::string model;  // a name, "/abs/net.py:build", or the absolute path of a model file
+  std::string model;  // a name, "timm:name", "/abs/net.py:build", or the absolute path of a model file
   Mode mode = Mode::infer;
   std::optional<std::int64_t> batch;                          // nullopt: the model's own
   std::optional<std::pair<std::int64_t, std::int64_t>> size;  // height and width of images; nullopt: the model's own

@@ -76,6 +76,14 @@ std::string model_of_network(const fs::path& folder) {
   return model.empty() ? "incomplete" : model;
 }
 
+// "Net" of the file Net.py in it (python/stratabench/live.py).
+std::string name_of_live(const fs::path& folder) {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec))
+    if (entry.path().extension() == ".py") return entry.path().stem();
+  return "incomplete";
+}
+
 // Folders alone: a file or a link below the cache is none of strata's.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> result;
@@ -120,6 +128,10 @@ std::vector<CacheEntry> cache_entries(const fs::path& cache) {
   }
   for (const auto& folder : folders_in(cache / "artefacts")) add("artefact", level_of(folder.filename()), folder);
   for (const auto& folder : folders_in(cache / "data")) add("data", folder.filename(), folder);
+  for (const auto& folder : folders_in(cache / "live")) add("live", name_of_live(folder), folder);
+  for (const char* kind : {"programs", "packs"})  // of the package, by driver; of packs, by pack
+    for (const auto& made : folders_in(cache / kind))
+      for (const auto& folder : folders_in(made)) add(kind, made.filename(), folder);
   for (const auto& state : folders_in(cache / "images"))  // of data sets, as inputs (data/image_files.hpp)
     for (const auto& folder : folders_in(state)) add("images", folder.filename(), folder);
   for (const auto& folder : folders_in(cache / "networks")) {

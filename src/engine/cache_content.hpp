@@ -12,7 +12,8 @@
 namespace strata::engine {
 
 struct ListedEntry {
-  // "capture" and its case; "network" and its model; "artefact" and its level; "data" or "images" and the set
+  // "capture" and its case; "network" and its model; "artefact" and its level; "data" or "images" and the set;
+  // "programs" of levels and their driver; "packs", what one made ready here, and its id
   std::string kind, name;
   std::string folder, last_used;  // its name; "2026-11-27 09:30", UTC
   std::uint64_t bytes = 0;        // its own; what networks share is theirs

@@ -26,6 +26,7 @@ plan::CaptureOptions capture_options(const plan::Options& options, EventSink& ev
           .note = [&events](const std::string& sentence) { events.note(sentence); },
           .fresh = options.fresh,
           .timeout_s = options.timeout_s,
+          .memory_limit_gib = options.memory_limit_gib,
           .strict = strict};
 }
 

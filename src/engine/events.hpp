@@ -25,6 +25,12 @@ struct PlannedSweep {
   std::string summary;  // a sentence
 };
 
+// A restart of a case that is measured and stored: `done` of `planned`.
+struct EndedRestart {
+  std::string run_id, case_key;
+  int done = 0, planned = 0;
+};
+
 class EventSink {
  public:
   EventSink() = default;
@@ -37,6 +43,8 @@ class EventSink {
   // What is being done, replaced by the next; `seconds_left` of `of`, negative: not known.
   virtual void progress(const std::string& doing, double seconds_left, std::string_view of = "measuring") = 0;
   virtual void planned(const PlannedSweep& plan) = 0;
+  // Of a comparison, while no level runs.
+  virtual void restart_ended(const EndedRestart& restart) = 0;
 };
 
 // Which calls of progress() to show: a new phase always; the same one with another number ("round 7") at most once in
@@ -52,7 +60,7 @@ class ProgressPace {
   std::optional<std::chrono::steady_clock::time_point> last_;
 };
 
-// The same for what measures. `events` outlives it.
+// The same for what measures, without its restarts. `events` outlives it.
 inline measure::Progress progress_to(EventSink& events) {
   return {.note = [&events](const std::string& sentence) { events.note(sentence); },
           .status = [&events](const std::string& doing, double left) { events.progress(doing, left); }};

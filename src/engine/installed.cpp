@@ -8,6 +8,7 @@
 
 #include "common/outside.hpp"
 #include "common/python.hpp"
+#include "level/installed_levels.hpp"
 #include "level/own_environment.hpp"
 #include "plan/availability.hpp"
 #include "plan/environment.hpp"
@@ -25,8 +26,20 @@ std::string state_of(const level::Level& level, const Installation& place) {
   return fmt::format("environment not installed: ./strata level install {}", level.id);
 }
 
+// "timm:NAME?OPTION=VALUE&..." for each package whose models have names.
+std::vector<KnownModel> package_models(const fs::path& root) {
+  std::vector<KnownModel> all;
+  const auto packages = outside::read_file(root / "models/packages.json");
+  if (!packages || !packages->is_array()) return all;
+  for (const auto& about : *packages)
+    all.push_back({outside::text_or(about, "scheme") + ":NAME?OPTION=VALUE&...", "package",
+                   outside::text_or(about, "title") + ", as " + outside::text_or(about, "example")});
+  return all;
+}
+
 KnownModels known_models(const Installation& place) {
   KnownModels known;
+  known.packages = package_models(place.root);
   std::error_code ec;
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(place.root / "models", ec))
@@ -57,7 +70,7 @@ KnownModels known_models(const Installation& place) {
 }
 
 Result<ModelsOfLevel> models_of_level(const std::string& name, const Installation& place) {
-  auto chosen = plan::choose_levels(level::discover(level::search_path(place.root)), {name});
+  auto chosen = plan::choose_levels(level::installed_levels(place), {name});
   if (!chosen) {
     auto error = chosen.error();
     if (const std::string other = "--levels:"; error.what.starts_with(other))
@@ -84,13 +97,36 @@ Result<ModelsOfLevel> models_of_level(const std::string& name, const Installatio
   return result;
 }
 
+std::map<std::string, std::string> packages_of(const Installation& place) {
+  if (!probe::is_package(place)) return probe::installed_packages(probe::site_packages(place.tools_python));
+  std::map<std::string, std::string> packages;
+  const auto asked = plan::ask_environment(place.tools_python, place, {}, plan::EnvironmentDetail::packages);
+  if (!asked || !asked->packages.is_object()) return packages;
+  for (const auto& [name, version] : asked->packages.items())
+    packages[probe::normal_name(name)] = version.is_string() ? version.get<std::string>() : "";
+  return packages;
+}
+
+fs::path folder_of_module(const std::string& module, const Installation& place) {
+  worker::Launch launch;
+  launch.argv = python_command(place.tools_python, place.root,
+                               {"-c",
+                                "import importlib.util as u, sys\nspec = u.find_spec(sys.argv[1])\n"
+                                "print(spec.submodule_search_locations[0] if spec else '')",
+                                module});
+  launch.env = python_variables({});
+  const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
+  if (!ran || ran->exit_code != 0) return {};
+  return ran->stdout_text.substr(0, ran->stdout_text.find('\n'));
+}
+
 std::vector<KnownEnvironment> known_environments(const Installation& place) {
   const auto places = plan::places_of(place);
   std::vector<KnownEnvironment> known, missing;
   std::vector<std::pair<std::string, std::string>> interpreters{
-      {"default", (place.root / ".venv/bin/python").string()}};
+      {"default", probe::is_package(place) ? place.tools_python : (place.root / ".venv/bin/python").string()}};
   if (place.python != interpreters.front().second) interpreters.emplace_back("named", place.python);
-  for (const auto& level : level::discover(level::search_path(place.root)).levels) {
+  for (const auto& level : level::installed_levels(place).levels) {
     if (!level::has_own_environment(level)) continue;
     const auto python = (level::own_environment(level, places) / "bin" / "python").string();
     if (const auto why = level::own_environment_missing(level, places))

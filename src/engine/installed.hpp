@@ -2,6 +2,8 @@
 // Levels, models and environments that are here.
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,15 @@ namespace strata::engine {
 std::string state_of(const level::Level& level, const Installation& place);
 
 struct KnownModel {
-  std::string name, kind, about;  // "shipped", "torchvision"
+  std::string name, kind, about;  // "shipped", "torchvision", "package"
 };
 struct KnownModels {
   std::vector<KnownModel> models;
-  bool torchvision = false;  // whether its names could be asked for
+  std::vector<KnownModel> packages;  // how models of a package are named, one a package
+  bool torchvision = false;          // whether its names could be asked for
 };
-// The shipped models, from models/*/model.json; torchvision's names only where torchvision is.
+// The shipped models, from models/*/model.json; torchvision's names only where torchvision is; the packages of
+// models/packages.json.
 KnownModels known_models(const Installation& place);
 
 struct SupportedModel {
@@ -43,6 +47,14 @@ struct KnownEnvironment {
 };
 // strata's own interpreter, the one that is named in its place, and those of levels. Each is asked.
 std::vector<KnownEnvironment> known_environments(const Installation& place);
+
+// Names (lower case, dashes) and versions of the packages of strata's own interpreter; {}: it does not run. Read from
+// files, but for a package's, which may be no virtual environment and have them anywhere.
+std::map<std::string, std::string> packages_of(const Installation& place);
+
+// Where strata's own interpreter has a module: in a user's packages, a system's, or what a .pth file names. {}: it has
+// none.
+std::filesystem::path folder_of_module(const std::string& module, const Installation& place);
 
 // What each level lacks on this machine, for `strata doctor`: one check of each level that is found, and of each folder
 // that is none. An interpreter other than strata's own is asked for its packages, which takes seconds.

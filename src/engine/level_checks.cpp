@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each level lacks on this machine (installed.hpp).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "engine/installed.hpp"
+#include "level/installed_levels.hpp"
 #include "level/own_environment.hpp"
 #include "plan/availability.hpp"
 #include "plan/environment.hpp"
@@ -18,10 +20,23 @@ using probe::Check;
 using probe::Checks;
 using probe::Standing;
 
+// Which PyTorch is measured where several are reachable.
+Check hidden_torch(const plan::Environment& environment) {
+  return {.group = "levels",
+          .name = "PyTorch",
+          .standing = Standing::limited,
+          .found = environment.torch_version,
+          .reason = fmt::format("{} reaches another, too, which is not measured: {}", environment.python,
+                                fmt::join(environment.other_torch, ", ")),
+          .remedy =
+              "remove the one that you do not mean (pip uninstall torch, a .pth file, an entry of PYTHONPATH), or "
+              "name another interpreter with --python PATH"};
+}
+
 // strata's own environment is read from its files; another interpreter may keep its packages anywhere and is asked.
 plan::Interpreter interpreter_of(const std::string& python, const Installation& place,
-                                 const std::vector<level::Level>& levels) {
-  plan::Interpreter result{.python = python, .own = python == place.tools_python};
+                                 const std::vector<level::Level>& levels, Checks& checks) {
+  plan::Interpreter result{.python = python, .own = python == place.tools_python && !probe::is_package(place)};
   if (result.own) {
     const auto site = probe::site_packages(python);
     if (site.empty()) result.why_not = "strata's own environment is not set up";
@@ -40,6 +55,7 @@ plan::Interpreter interpreter_of(const std::string& python, const Installation& 
     return result;
   }
   result.torch = answer->torch_version;
+  if (!answer->other_torch.empty()) checks.push_back(hidden_torch(*answer));
   result.has = [missing = answer->missing](const std::string& module) {
     return std::find(missing.begin(), missing.end(), module) == missing.end();
   };
@@ -62,6 +78,7 @@ Check level_check(const level::Level& level, const plan::Interpreter& measured, 
   if (check.found.empty())
     return unavailable("it runs only on a GPU, and there is none",
                        "run it where there is an NVIDIA GPU with its driver; comparisons on a CPU leave it out");
+  if (!level.distribution.empty()) check.found += fmt::format(", of the distribution {}", level.distribution);
   if (level::has_own_environment(level))
     check.found += fmt::format(", in {}", level::own_environment(level, plan::places_of(place)).string());
   return check;
@@ -70,12 +87,13 @@ Check level_check(const level::Level& level, const plan::Interpreter& measured, 
 }  // namespace
 
 Checks level_checks(const Installation& place) {
-  const auto discovered = level::discover(level::search_path(place.root));
-  const auto tools = interpreter_of(place.tools_python, place, discovered.levels);
-  const auto environment =
-      place.python == place.tools_python ? tools : interpreter_of(place.python, place, discovered.levels);
+  const auto discovered = level::installed_levels(place);
+  Checks checks, of_tools;
+  const auto environment = interpreter_of(place.python, place, discovered.levels, checks);
+  const auto tools = place.python == place.tools_python
+                         ? environment
+                         : interpreter_of(place.tools_python, place, discovered.levels, of_tools);
   const bool gpu = probe::gpus().available;
-  Checks checks;
   for (const auto& level : discovered.levels) checks.push_back(level_check(level, environment, tools, place, gpu));
   for (const auto& problem : discovered.problems) {
     checks.push_back({.group = "levels",

@@ -10,6 +10,7 @@
 #include "common/nearest.hpp"
 #include "common/outside.hpp"
 #include "core/bundle_info.hpp"
+#include "level/installed_levels.hpp"
 #include "level/level.hpp"
 #include "level/own_environment.hpp"
 #include "plan/install.hpp"
@@ -30,7 +31,7 @@ Result<std::optional<level::Level>> find_level(const std::string& path, const In
     if (!level) return tl::unexpected<Error>(level.error());
     return std::optional<level::Level>(std::move(*level));
   }
-  const auto discovered = level::discover(level::search_path(place.root));
+  const auto discovered = level::installed_levels(place);
   std::vector<std::string> ids;
   for (const auto& level : discovered.levels) {
     if (level.id == path) return std::optional<level::Level>(level);

@@ -5,6 +5,7 @@
 
 #include "common/places.hpp"
 #include "engine/suite_run.hpp"
+#include "level/installed_levels.hpp"
 #include "plan/jobs.hpp"
 #include "requests/codec.hpp"
 
@@ -13,8 +14,12 @@ namespace {
 
 using level::Level;
 
-level::DiscoveredLevels installed_levels() {
-  return level::discover(level::search_path(installation().root));
+// Those that distributions bring, too, of the interpreter that will be measured.
+level::DiscoveredLevels levels_of(const std::string& python, const std::vector<plan::NamedPython>& named) {
+  auto place = installation();
+  const auto& interpreter = named.empty() ? python : named.front().python;
+  if (!interpreter.empty()) place.python = plan::interpreter_at(interpreter).string();
+  return level::installed_levels(place);
 }
 
 void add(std::vector<std::string>& programs, const std::string& program) {
@@ -58,7 +63,8 @@ Result<Needs> needs_of(const requests::Request& request) {
     runs_levels = generate->tune;
   }
   const auto levels =
-      runs_levels ? STRATA_TRY(plan::choose_levels(installed_levels(), names, options.device)) : std::vector<Level>();
+      runs_levels ? STRATA_TRY(plan::choose_levels(levels_of(python, options.environments), names, options.device))
+                  : std::vector<Level>();
   return of_levels(levels, python, options.environments, runs_levels ? options.device : "");
 }
 
@@ -75,9 +81,18 @@ Result<Needs> needs_of(const requests::SuiteRequest& request, const std::string&
   return needs;
 }
 
-Needs needs_of_any(const std::string& python, const std::vector<plan::NamedPython>& named) {
+Needs needs_of_any(const std::string& python, const std::vector<plan::NamedPython>& named,
+                   const std::vector<std::string>& names) {
+  if (names == std::vector<std::string>{"none"}) return needs_of_python(python, false);
   const std::string device = there_is("/dev/nvidiactl") ? "cuda" : "cpu";
-  auto levels = installed_levels().levels;
+  auto levels = levels_of(python, named).levels;
+  if (!names.empty())
+    std::erase_if(levels, [&](const Level& level) {
+      return std::none_of(names.begin(), names.end(),
+                          [&](const std::string& name) { return name.substr(0, name.find('@')) == level.id; });
+    });
+  for (const auto& name : names)
+    if (const auto own = level::read(name)) levels.push_back(*own);
   std::erase_if(levels, [&](const Level& level) {
     return std::none_of(level.devices.begin(), level.devices.end(),
                         [&](const std::string& each) { return each == "cpu" || each == device; });
@@ -91,7 +106,7 @@ Needs needs_of_python(const std::string& python, bool set_up) {
 
 Needs needs_of_levels(const std::vector<std::string>& levels) {
   Needs needs = needs_of_python("");
-  const auto installed = installed_levels().levels;
+  const auto installed = level::installed_levels(installation()).levels;
   for (const auto& name : levels) {
     if (const auto own = level::read(name)) add_programs(needs.environments.front().programs, *own);
     for (const auto& level : installed)

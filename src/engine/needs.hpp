@@ -23,8 +23,10 @@ struct Needs {
 Result<Needs> needs_of(const requests::Request& request);
 // Of all its entries. Errors: read_suite's.
 Result<Needs> needs_of(const requests::SuiteRequest& request, const std::string& store);
-// Of what may be asked of an engine that was started so.
-Needs needs_of_any(const std::string& python, const std::vector<plan::NamedPython>& named);
+// Of what may be asked of an engine that was started so. `names`: of levels, as a request has them; empty: of all;
+// {"none"}: no level runs. What is no level needs nothing: the request that names it says so.
+Needs needs_of_any(const std::string& python, const std::vector<plan::NamedPython>& named,
+                   const std::vector<std::string>& names);
 // PyTorch alone, or not even that: what there is of it is described.
 Needs needs_of_python(const std::string& python, bool set_up = true);
 // Of levels by id or folder, whatever the device; what is none needs nothing.

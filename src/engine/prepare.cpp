@@ -13,6 +13,7 @@
 #include "common/nearest.hpp"
 #include "data/catalogue.hpp"
 #include "data/image_files.hpp"
+#include "level/installed_levels.hpp"
 #include "measure/calibrate.hpp"
 #include "measure/machine_facts.hpp"
 #include "plan/install.hpp"
@@ -193,7 +194,7 @@ Result<Prepared> prepare(const CompareRequest& request, const RunContext& contex
   s.effort = STRATA_TRY(plan::effort_of(request.options));
   const auto& named = request.options.environments;
   if (!request.python.empty()) s.place.python = request.python;
-  auto discovered = level::discover(level::search_path(s.place.root));
+  auto discovered = level::installed_levels(s.place);
   auto chosen = STRATA_TRY(plan::choose_levels(discovered, request.options.levels, request.options.device));
   ready.levels = plan::in_each_environment(chosen, named);
   s.options.reference = STRATA_TRY(reference_of(request.options.reference, ready.levels));

@@ -5,6 +5,7 @@
 #include "core/bundle_info.hpp"
 #include "engine/prepare.hpp"
 #include "plan/jobs.hpp"
+#include "plan/model_file.hpp"
 
 namespace strata::engine {
 namespace fs = std::filesystem;
@@ -12,7 +13,7 @@ namespace fs = std::filesystem;
 plan::Bundle provisional_bundle(const core::CaseSpec& spec) {
   plan::Bundle bundle;
   const auto& model = spec.model;
-  const bool users = plan::is_users(model);
+  const bool users = plan::is_users(model) && !plan::is_of_package(model);
   const auto colon = model.rfind(':');
   const auto name = users && colon != std::string::npos
                         ? fs::path(model.substr(0, colon)).stem().string() + model.substr(colon)

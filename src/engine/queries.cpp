@@ -9,9 +9,11 @@
 #include "cluster/join.hpp"
 #include "common/places.hpp"
 #include "engine/data_sets.hpp"
+#include "engine/timed_commands.hpp"
 #include "report/render/render.hpp"
 #include "report/result.hpp"
 #include "report/run_documents.hpp"
+#include "report/timed_commands.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::engine {
@@ -118,6 +120,11 @@ Result<Answer> answer_query(const requests::Query& query, const fs::path& path, 
     auto told = answer_of_data(*data, events);
     if (!told && told.error().facts.where == "--dataset") told.error().facts.where = "name";
     return Answer{STRATA_TRY(std::move(told))};
+  }
+  if (const auto* commands = std::get_if<requests::CommandsRequest>(&query)) {
+    const auto timed = STRATA_TRY(time_commands(*commands, events));
+    return Answer{Json::parse(STRATA_TRY(document::render(report::commands_document(timed), "json", {}, {}))),
+                  exit_code_of(timed)};
   }
   if (const auto* diff = std::get_if<requests::DiffRequest>(&query)) {
     const auto difference = STRATA_TRY(difference_of(*diff, path));

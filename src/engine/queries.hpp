@@ -47,7 +47,7 @@ struct Answer {
   nlohmann::json result;
   int exit_code = 0;
 };
-// Whichever it is, a question about data sets, too (data_sets.hpp).
+// Whichever it is, a question about data sets (data_sets.hpp) or a comparison of commands (timed_commands.hpp), too.
 Result<Answer> answer_query(const requests::Query& query, const std::filesystem::path& store, EventSink& events);
 
 }  // namespace strata::engine

@@ -92,8 +92,9 @@ Result<measure::Outcome> run_case(const Prepared& ready, const core::CaseSpec& s
   }
   STRATA_TRY(add_evaluation(captured, ready, store));
   STRATA_TRY(stored.begin());
-  auto outcome =
-      measure::compare_case(s, captured.bundle, captured.extras(), ready.levels, facts, store, progress_to(events));
+  auto progress = progress_to(events);
+  progress.restarted = [&](int done, int planned) { events.restart_ended({s.run_id, key, done, planned}); };
+  auto outcome = measure::compare_case(s, captured.bundle, captured.extras(), ready.levels, facts, store, progress);
   if (!outcome) stored.cut_short();
   if (outcome) STRATA_TRY(analysis::store_metrics(store, s.run_id, key));
   return outcome;

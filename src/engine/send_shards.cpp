@@ -15,6 +15,7 @@
 #include "common/file_lock.hpp"
 #include "common/places.hpp"
 #include "common/write_whole.hpp"
+#include "level/installed_levels.hpp"
 #include "level/level.hpp"
 #include "plan/jobs.hpp"
 #include "requests/codec.hpp"
@@ -224,7 +225,7 @@ Result<void> find_missing(SentShards& sent) {
 // Typing errors are found here and not on a node.
 Result<void> check_levels(requests::Request& request) {
   const auto& common = requests::common_of(request);
-  const auto discovered = level::discover(level::search_path(installation().root));
+  const auto discovered = level::installed_levels(installation());
   STRATA_TRY(plan::choose_levels(discovered, common.options.levels, common.options.device));
   return {};
 }

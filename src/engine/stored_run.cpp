@@ -13,6 +13,7 @@ namespace strata::engine {
 StoredRun::StoredRun(store::Run run, store::Store& store, const std::vector<level::BrokenLevel>& problems, bool resumed)
     : run_(std::move(run)), store_(store), problems_(problems), resumed_(resumed) {
   run_.process = store::this_process();
+  run_.settings.budget_spent = false;
   if (resumed) before_s_ = run_.settings.wall_s.value_or(0);
 }
 

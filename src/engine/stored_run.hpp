@@ -28,6 +28,9 @@ class StoredRun {
   // A case that was being measured did not come to its end.
   void cut_short() { is_cut_ = true; }
 
+  // Points are left for which there is no time any more.
+  void spend_budget() { is_cut_ = run_.settings.budget_spent = true; }
+
   // Whether there is a case to show. `failed` is kept where nothing worse was seen before.
   bool end(double wall_s, std::optional<Error>& failed);
 

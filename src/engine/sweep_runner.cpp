@@ -116,7 +116,7 @@ Result<void> SweepRunner::visit_all(const std::vector<Point*>& order, int number
     if (!seen && !give_time(number, std::span(order).subspan(i))) {
       events_.note(fmt::format("the budget is spent: {} of {} points were reached in walk {} of {}", i, order.size(),
                                number + 1, walks_));
-      stored_.cut_short();
+      stored_.spend_budget();
       spent_ = true;
       return {};
     }

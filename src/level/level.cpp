@@ -355,6 +355,11 @@ Level as_variant(const Level& level, const Variant& variant) {
   return changed;
 }
 
+void sort_by_rank(std::vector<Level>& levels) {
+  std::sort(levels.begin(), levels.end(),
+            [](const Level& a, const Level& b) { return a.rank != b.rank ? a.rank < b.rank : a.id < b.id; });
+}
+
 DiscoveredLevels discover(const std::vector<fs::path>& roots) {
   DiscoveredLevels result;
   std::set<fs::path> seen_folders;
@@ -389,8 +394,7 @@ DiscoveredLevels discover(const std::vector<fs::path>& roots) {
       result.levels.push_back(std::move(*level));
     }
   }
-  std::sort(result.levels.begin(), result.levels.end(),
-            [](const Level& a, const Level& b) { return a.rank != b.rank ? a.rank < b.rank : a.id < b.id; });
+  sort_by_rank(result.levels);
   return result;
 }
 

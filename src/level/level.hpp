@@ -44,6 +44,7 @@ struct Level {
   std::string generate_options;                 // what more it is told, for a variant
   std::vector<Variant> variants;  // in the order of level.json's names, then strata's own; empty in a level that is one
   std::filesystem::path folder;   // absolute
+  std::string distribution;       // the Python distribution that brings it (installed_levels.hpp); empty: none
   std::string requirements;       // SHA-256 of its folder's requirements.txt (own_environment.hpp); empty: it has none
   std::vector<std::string> ignored;  // keys of level.json that this version does not know
   std::string in_environment;        // of several that --env names; empty: in the only one, or in none of them
@@ -75,6 +76,8 @@ bool good_id(const std::string& id);
 
 // Reads one level.json. Errors name the file, the field, what was got and what is allowed.
 Result<Level> read(const std::filesystem::path& folder);
+
+void sort_by_rank(std::vector<Level>& levels);  // then by id
 
 // Walks each root: a folder with level.json is a level, others are searched (4 deep; hidden ones and links are not).
 DiscoveredLevels discover(const std::vector<std::filesystem::path>& roots);

@@ -43,6 +43,10 @@ std::optional<Error> own_environment_missing(const Level& level, const Places& p
   if (!has_own_environment(level)) return std::nullopt;
   const auto folder = own_environment(level, places);
   if (there_is(folder / "bin" / "python")) return std::nullopt;
+  if (!there_is(fs::path(places.root) / "setup"))
+    return Error{"it brings an environment of its own, which a strata that pip installed, or a pack, does not install",
+                 "measure it with strata in a clone of its repository, which installs it on first use",
+                 Exit::environment};
   const auto size = own_environment_size(level);
   const auto install =
       fmt::format("`./strata level install {}` installs it{}", level.id, size.empty() ? "" : ": " + size);

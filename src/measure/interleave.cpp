@@ -209,6 +209,7 @@ Result<void> InterleaveSink::restart_ended(int restart) {
   if (plan_.trial()) return {};
   note_results(participants_, restart, plan_.effort.restarts, progress_);
   if (restart == 1) note_unsteady(participants_, plan_, progress_);
+  if (progress_.restarted) progress_.restarted(restart + 1, plan_.effort.restarts);
   return {};
 }
 
@@ -258,8 +259,9 @@ Result<InterleaveResult> run_interleaved(std::vector<Participant>& participants,
   });
   InterleaveSink sink(participants, judge, plan, rounds, progress);
   const bool may_stop = plan.effort.ci_width > 0 && plan.together;
-  run::Interleaver interleaver({plan.seed, plan.effort.restarts, plan.first}, rounds, may_stop ? &precision : nullptr,
-                               sink);
+  const int side_by_side = plan.room.threads == 1 ? 1 : plan.room.cores;  // one thread: all on the same core
+  run::Interleaver interleaver({plan.seed, plan.effort.restarts, plan.first, side_by_side}, rounds,
+                               may_stop ? &precision : nullptr, sink);
   const auto ended = STRATA_TRY(interleaver.run(std::move(groups)));
   InterleaveResult result;
   result.restarts = ended.restarts;

@@ -75,10 +75,38 @@ std::vector<int> cpus_of(int threads, int restart) {
   return {restart % std::max(1, probe::physical_cores())};
 }
 
-std::optional<Failure> LevelExecutor::bring_up(int restart) {
+void LevelExecutor::launch(int restart) {
+  if (warm_ != nullptr) return;  // most of those processes are up
+  if (auto session = Session::launch(participant_.job, cpus_of(threads_, restart))) loading_ = std::move(*session);
+}
+
+// Its first iteration belongs to it, with which much is made ready; on a GPU it may choose kernels by their times.
+void LevelExecutor::load() {
+  if (!loading_) return;
+  loading_->set_quiet(true);
+  loaded_ = loading_->greet() && loading_->load("timed") &&
+            (!on_processors() || loading_->warm_up(1, std::chrono::nanoseconds(0)));
+  loading_->set_quiet(false);
+  loading_->process().pause();
+}
+
+// What loaded beside others, or a process that does so now, alone.
+Try<std::unique_ptr<Session>> LevelExecutor::loaded_session(int restart) {
+  auto ready = std::exchange(loading_, nullptr);
+  if (std::exchange(loaded_, false)) {
+    ready->process().resume();
+    return ready;
+  }
+  ready.reset();
   auto session = session::open_session(warm_, participant_.job, cpus_of(threads_, restart));
+  if (session) STRATA_TRY((*session)->load("timed"));
+  return session;
+}
+
+std::optional<Failure> LevelExecutor::bring_up(int restart) {
+  const bool beside = loaded_;
+  auto session = loaded_session(restart);
   if (!session) return session.error();
-  if (auto done = (*session)->load("timed"); !done) return done.error();
   auto walls = warm_up(**session);
   if (!walls) return walls.error();
   std::vector<double> warm(walls->begin() + static_cast<std::ptrdiff_t>(walls->size() / 2), walls->end());
@@ -87,6 +115,7 @@ std::optional<Failure> LevelExecutor::bring_up(int restart) {
   if (!participant_.job.level.harness)  // which has nothing to prove
     if (auto why = prove_again(**session, restart)) return why;
   session_ = std::move(*session);
+  if (session_->fresh() && !beside) participant_.add_start(session_->start_up(), restart);
   began_ = true;
   if (judge_.training) replay_.emplace(participant_.iteration_ns);
   unseen_ = judge_.outputs ? judge_.outputs->unseen() : std::vector<int>();
@@ -118,7 +147,6 @@ std::optional<Failure> LevelExecutor::prove_again(Session& session, int restart)
 
 Result<void> LevelExecutor::start(int restart) {
   const auto why = bring_up(restart);
-  if (!why && session_->fresh()) participant_.add_start(session_->start_up(), restart);
   meter_.reset();
   if (!why && instance_ == 0) meter_.emplace(session_->process().pid());
   if (why && !interrupted()) participant_.drop(*why);
@@ -342,6 +370,8 @@ void LevelExecutor::resume() {
 void LevelExecutor::stop() {
   if (session_ && participant_.active && !interrupted()) session::close_session(warm_, std::move(session_));
   session_.reset();
+  loading_.reset();
+  loaded_ = false;
 }
 
 }  // namespace strata::measure

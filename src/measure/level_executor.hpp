@@ -30,6 +30,8 @@ class LevelExecutor : public run::Executor {
   std::string name() const override { return participant_.name(); }
   bool active() const override { return participant_.active; }
   Result<void> start(int restart) override;
+  void launch(int restart) override;
+  void load() override;
   Result<run::TurnOutcome> measure(const run::Turn& turn) override;
   // What its rounds took beside time goes into its row. In mode train: is what it does after the timed blocks still the
   // optimiser's step, and what are its phases?
@@ -40,6 +42,7 @@ class LevelExecutor : public run::Executor {
 
  private:
   std::optional<Failure> bring_up(int restart);
+  Try<std::unique_ptr<Session>> loaded_session(int restart);
   std::optional<Failure> prove_again(Session& session, int restart);
   BlockPlan plan_block(stats::Random& random);
   int usual_iterations() const;  // of a block
@@ -60,7 +63,8 @@ class LevelExecutor : public run::Executor {
   const ProofReferences& judge_;
   int threads_;
   session::WarmProcesses* warm_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Session> session_, loading_;
+  bool loaded_ = false;  // what is loading is, beside others
   proof::ClockEvidence clock_;
   std::optional<Replay> replay_;       // in mode train
   std::vector<int> unseen_;            // inputs that this process has not been shown

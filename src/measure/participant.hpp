@@ -22,6 +22,7 @@ using worker::Failure;
 struct Progress {
   std::function<void(const std::string& line)> note;                          // a line that stays
   std::function<void(const std::string& doing, double seconds_left)> status;  // replaced by the next; negative: unknown
+  std::function<void(int done, int planned)> restarted;  // restarts of the case that are stored; none: nobody asks
 };
 
 // What levels are judged against: the one that the case's mode has.

@@ -17,9 +17,10 @@ bool starts_with(const level::Level& level, const char* placeholder) {
   return !level.start.empty() && level.start.front().find(placeholder) != std::string::npos;
 }
 
-std::optional<Unavailable> missing_program(const level::Level& level, const Installation& place) {
-  if (level.start.empty() || level.start.front().rfind("{build}", 0) != 0) return std::nullopt;
-  const auto program = level::expand({level.start.front()}, level, places_of(place)).front();
+std::optional<Unavailable> missing_program(const std::vector<std::string>& command, const level::Level& level,
+                                           const Installation& place) {
+  if (command.empty() || command.front().rfind("{build}", 0) != 0) return std::nullopt;
+  const auto program = level::expand({command.front()}, level, places_of(place)).front();
   if (there_is(program)) return std::nullopt;
   if (const auto why = level::left_out(program)) return Unavailable{UnavailableReason::left_out, why->what, why->hint};
   std::ifstream log(place.level_build / "FAILED");
@@ -34,7 +35,8 @@ std::optional<Unavailable> missing_program(const level::Level& level, const Inst
 std::optional<Unavailable> missing_files(const level::Level& level, const Installation& place) {
   if (const auto why = level::own_environment_missing(level, places_of(place)))
     return Unavailable{UnavailableReason::environment, why->what, why->hint};
-  return missing_program(level, place);
+  if (const auto why = missing_program(level.start, level, place)) return why;
+  return missing_program(level.prepare, level, place);
 }
 
 std::optional<Unavailable> why_unavailable(const level::Level& level, const Interpreter& measured,

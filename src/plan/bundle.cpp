@@ -11,10 +11,12 @@
 #include "common/file_lock.hpp"
 #include "common/hash.hpp"
 #include "common/outside.hpp"
+#include "common/python.hpp"
 #include "core/bundle_info.hpp"
 #include "graph/flops.hpp"
 #include "plan/capture.hpp"
 #include "plan/manifest.hpp"
+#include "plan/model_file.hpp"
 #include "plan/read_files.hpp"
 #include "plan/references.hpp"
 #include "plan/states.hpp"
@@ -57,6 +59,8 @@ std::string hash_listing(const fs::path& folder) {
 std::string code_of(const core::CaseSpec& spec, const Installation& place, const Environment& environment) {
   std::string text = environment.torch_version + environment.python_version;
   if (is_users(spec.model)) text += environment.python;  // whose packages are among the files that the capture read
+  // where else the package may lie: the files that were read of another one stay as they are
+  if (is_of_package(spec.model)) text += python_variables({}).at("PYTHONPATH");
   return text + hash_sources(place.root / "src/capture") + hash_sources(place.root / "models") +
          hash_sources(place.root / "sdk/python");
 }
@@ -178,6 +182,7 @@ Result<fs::path> cached_or_captured(const core::CaseSpec& spec, const fs::path& 
                                .strict = options.strict ? options.strict->folder : fs::path(),
                                .by_state = is_users(spec.model),
                                .timeout_s = options.timeout_s,
+                               .memory_limit_gib = options.memory_limit_gib,
                                .progress = options.progress},
                               place, environment);
   if (captured && is_users(spec.model)) prune_states(out);
@@ -193,7 +198,8 @@ void forget_fresh_captures() {
 
 bool is_users(const std::string& model) {
   std::error_code ec;
-  return model.find(".py:") != std::string::npos || (fs::path(model).is_absolute() && fs::is_regular_file(model, ec));
+  return is_of_package(model) || model.find(".py:") != std::string::npos ||
+         (fs::path(model).is_absolute() && fs::is_regular_file(model, ec));
 }
 
 fs::path folder_of(const std::string& model) {
@@ -224,9 +230,12 @@ Result<nlohmann::json> inputs_of(const core::CaseSpec& spec, const Installation&
     if (const auto match = find_cached(candidates(bundles / key, is_users(spec.model)), spec, options);
         !match.folder.empty())
       if (const auto info = read_info(match.folder)) return outside::field(*info, "inputs");
-  return check_capture(
-      {.spec = spec, .out = bundles / "check", .timeout_s = options.timeout_s, .progress = options.progress}, place,
-      environment);
+  return check_capture({.spec = spec,
+                        .out = bundles / "check",
+                        .timeout_s = options.timeout_s,
+                        .memory_limit_gib = options.memory_limit_gib,
+                        .progress = options.progress},
+                       place, environment);
 }
 
 Result<nlohmann::json> read_captured(const fs::path& folder) {

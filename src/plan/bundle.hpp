@@ -32,6 +32,7 @@ struct CaptureOptions {
   std::function<void(const std::string&)> note;      // why a cached one was not taken: a sentence that stays
   bool fresh = false;                                // capture anew, once a request
   std::optional<double> timeout_s;                   // of the capture; an hour if not given
+  std::optional<double> memory_limit_gib;            // of a level's process
   const Bundle* strict =
       nullptr;  // the bundle of the same case in fp32, whose files a case in another precision shares
 };
@@ -53,7 +54,7 @@ std::vector<std::filesystem::path> find_captured(const std::vector<core::CaseSpe
 // bundle.json of a capture with its counts, as Bundle::info. Error: what is not as docs/bundle.md says.
 Result<nlohmann::json> read_captured(const std::filesystem::path& folder);
 
-// Whether the network is the user's own: a file or a function of one.
+// Whether the network is the user's own: a file, a function of one, or a model of a package, which they may change.
 bool is_users(const std::string& model);
 // The folder of a user's network, from which paths are written.
 std::filesystem::path folder_of(const std::string& model);

@@ -28,21 +28,25 @@ constexpr double kLongest_s = 3600;  // if --timeout does not say
 
 // The log is removed once the error says what it would; else it is kept where the error says.
 Error error_of(const worker::Finished& ran, const Capture& capture, const fs::path& log, const fs::path& kept_log) {
+  const auto keep = [&] {
+    std::error_code ec;
+    fs::create_directories(kept_log.parent_path(), ec);
+    fs::rename(log, kept_log, ec);
+    return fmt::format("the whole log is {}", kept_log.string());
+  };
   const auto answer = worker::last_line(ran);
   if (const auto what = outside::text_or(answer, "what"); !what.empty() && !ran.timed_out) {
     const auto code = outside::text_or(answer, "code");
+    const auto hint = outside::text_or(answer, "hint");
     const auto& got = outside::field(answer, "got");
     return {what,
-            outside::text_or(answer, "hint"),
+            hint.empty() && code == "failed" ? keep() : hint,
             code == "usage"         ? Exit::usage
             : code == "unavailable" ? Exit::environment
                                     : Exit::failed,
             {.where = outside::text_or(answer, "where"), .got = got.is_null() ? "" : outside::shown(got)}};
   }
-  std::error_code ec;
-  fs::create_directories(kept_log.parent_path(), ec);
-  fs::rename(log, kept_log, ec);
-  const auto where = fmt::format("the whole log is {}", kept_log.string());
+  const auto where = keep();
   if (ran.timed_out)
     return {fmt::format("capturing the network took longer than {:g} s, building it included",
                         capture.timeout_s.value_or(kLongest_s)),
@@ -148,6 +152,8 @@ Result<Json> answer_of(const Capture& capture, const Files& files, const std::ve
   std::vector<std::string> arguments{
       "--spec", to_json(capture.spec).dump(), "--out", files.out.string(), "--networks", networks.string()};
   arguments.insert(arguments.end(), more.begin(), more.end());
+  if (capture.memory_limit_gib)
+    arguments.insert(arguments.end(), {"--memory-limit", fmt::format("{}", *capture.memory_limit_gib)});
   const auto temporary = STRATA_TRY(temporary_folder(place.cache));
   launch.env = {{"STRATA_OVERLAY", place.overlay},
                 {"TMPDIR", temporary},

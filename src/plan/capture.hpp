@@ -16,10 +16,10 @@ namespace strata::plan {
 
 struct Capture {
   core::CaseSpec spec;
-  std::filesystem::path out;     // in the cache; a log lies beside it meanwhile
-  std::filesystem::path strict;  // the bundle of the same case in fp32; empty: not given
-  bool by_state = false;         // the folder's name gets a hash of what the network came from
-  std::optional<double> timeout_s;
+  std::filesystem::path out;                          // in the cache; a log lies beside it meanwhile
+  std::filesystem::path strict;                       // the bundle of the same case in fp32; empty: not given
+  bool by_state = false;                              // the folder's name gets a hash of what the network came from
+  std::optional<double> timeout_s, memory_limit_gib;  // the limit: of a level's process, for what may be too large
   std::function<void(const std::string&)> progress;
 };
 

@@ -11,12 +11,23 @@
 namespace strata::plan {
 namespace {
 constexpr const char* kAsk = R"py(
-import importlib.metadata as m, importlib.util as u, json, os, platform, sys
+import importlib.metadata as m, importlib.util as u, json, os, platform, re, sys
 if os.environ.get("STRATA_OVERLAY"): sys.path.append(os.environ["STRATA_OVERLAY"])
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return ""
-found = {"python": platform.python_version(), "torch": version("torch"), "missing": [n for n in sys.argv[2:] if u.find_spec(n) is None]}
+# what `import torch` would find, without the seconds of it, and what it would not
+def torches():
+    for folder in dict.fromkeys(os.path.realpath(entry) for entry in sys.path):
+        try: text = open(os.path.join(folder, "torch", "version.py")).read()
+        except OSError: continue
+        yield folder, (re.search(r"^__version__ *= *['\"]([^'\"]+)", text, re.M) or [0, "unknown"])[1]
+reachable = list(torches())
+torch = version("torch")
+# a PyTorch that was built from source has no metadata, one that was replaced by hand may have left its own
+if reachable and reachable[0][1].split("+")[0] != torch.split("+")[0]: torch = reachable[0][1]
+others = [f"{number} in {folder}" for folder, number in reachable[1:]]
+found = {"python": platform.python_version(), "torch": torch, "others": others, "missing": [n for n in sys.argv[2:] if u.find_spec(n) is None]}
 if sys.argv[1] == "packages": found["packages"] = {d.metadata["Name"]: d.version for d in reversed(list(m.distributions())) if d.metadata["Name"]}
 print(json.dumps(found))
 )py";
@@ -47,6 +58,7 @@ Result<Environment> ask_environment(const std::string& python, const Installatio
   outside::Fields reader(value, python);
   Environment result{.python = python, .python_version = reader.text("python"), .missing = reader.texts("missing")};
   result.torch_version = reader.text("torch");
+  result.other_torch = reader.texts("others", {});
   if (ran->exit_code != 0 || reader.error())
     return fail(
         fmt::format("the Python interpreter {} does not work (exit code {}) {}", python, ran->exit_code, ran->log_tail),

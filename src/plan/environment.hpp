@@ -15,6 +15,7 @@ struct Environment {
   std::string python, python_version, torch_version;  // torch_version empty: no PyTorch there
   std::vector<std::string> missing;                   // of the modules asked for
   std::string name;                                   // as --env gave it; may be empty
+  std::vector<std::string> other_torch;               // "2.14.1 in FOLDER", which that one hides
   nlohmann::json packages;                            // {name: version} of all that is installed; null: not asked
   nlohmann::json to_json() const;                     // `name` and `packages` only where they are known
 };

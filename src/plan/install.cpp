@@ -54,6 +54,7 @@ void install_environments(const std::vector<level::Level>& levels, const std::ve
     if (!is_named || interrupted() || !level::own_environment_missing(level, places)) continue;
     const auto folder = level::own_environment(level, places).string();
     const auto script = (place.root / "setup" / "environment.sh").string();
+    if (!there_is(script)) continue;  // a package, where own_environment_missing() says so
     if (run_step({"bash", script, level.id, level.folder.string(), folder}) == 130) interrupted() = true;
   }
 }

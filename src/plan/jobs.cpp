@@ -13,6 +13,7 @@
 #include "plan/availability.hpp"
 #include "plan/model_file.hpp"
 #include "plan/references.hpp"
+#include "probe/checks.hpp"
 #include "probe/huge_pages.hpp"
 
 namespace strata::plan {
@@ -95,7 +96,7 @@ Interpreter interpreter_of(const Environment& environment, const Installation& p
           .torch = environment.torch_version,
           .why_not = "",
           .has = [&](const std::string& module) { return !has(environment.missing, module); },
-          .own = environment.python == place.tools_python};
+          .own = environment.python == place.tools_python && !probe::is_package(place)};
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "common/confine.hpp"
 #include "common/temporary.hpp"
 
@@ -12,6 +15,13 @@ namespace fs = std::filesystem;
 
 bool is_model_file(const std::string& model) {
   return model.ends_with(".pt2") || model.ends_with(".pt") || model.ends_with(".onnx");
+}
+
+bool is_of_package(const std::string& model) {
+  const auto colon = model.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == model.size()) return false;
+  return std::all_of(model.begin(), model.begin() + static_cast<std::ptrdiff_t>(colon),
+                     [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
 }
 
 Result<void> confine(worker::Launch& launch, const Installation& place, const std::vector<fs::path>& folders) {

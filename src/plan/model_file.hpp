@@ -15,6 +15,11 @@ namespace strata::plan {
 
 bool is_model_file(const std::string& model);  // told by its ending
 
+// "PACKAGE:NAME", as "timm:convnext_tiny?in_chans=1": a network of a Python package, with random weights. Which
+// packages there are is written in models/packages.json; what the name says is read where the network is built
+// (sdk/python/strata_sdk/package_models.py).
+bool is_of_package(const std::string& model);
+
 // Lets the process write below `folders` and into temporary files of its own, and nowhere else (common/confine.hpp).
 Result<void> confine(worker::Launch& launch, const Installation& place,
                      const std::vector<std::filesystem::path>& folders);

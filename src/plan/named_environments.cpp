@@ -31,15 +31,6 @@ fs::path looked_up(const fs::path& name) {
   return name;
 }
 
-// Links stay: a virtual environment's interpreter is one.
-fs::path interpreter_at(const std::string& text) {
-  std::error_code ec;
-  fs::path path = text.find('/') == std::string::npos && !fs::is_directory(text, ec) ? looked_up(text) : fs::path(text);
-  if (fs::is_directory(path, ec)) path /= "bin/python";
-  const auto absolute = fs::absolute(path, ec);
-  return ec ? path : absolute.lexically_normal();
-}
-
 // Two names of one environment's interpreter, as bin/python and bin/python3 are. A script in front of an interpreter is
 // another: it may set other variables.
 bool same_interpreter(const fs::path& a, const fs::path& b) {
@@ -92,6 +83,14 @@ Installation place_of(const NamedPython& named, Installation place) {
 }
 
 }  // namespace
+
+fs::path interpreter_at(const std::string& text) {
+  std::error_code ec;
+  fs::path path = text.find('/') == std::string::npos && !fs::is_directory(text, ec) ? looked_up(text) : fs::path(text);
+  if (fs::is_directory(path, ec)) path /= "bin/python";
+  const auto absolute = fs::absolute(path, ec);
+  return ec ? path : absolute.lexically_normal();
+}
 
 Result<std::vector<NamedPython>> parse_environments(const std::vector<std::string>& texts) {
   std::vector<NamedPython> all;

@@ -3,6 +3,7 @@
 // once in each, the others once.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,12 @@ struct NamedEnvironment {
   Environment environment;
 };
 
-// From the texts of --env. A folder stands for the environment in it, a bare name is looked up as a shell does. Errors
-// (usage): not NAME=PATH, a bad name or one given twice, a path that is no interpreter, an interpreter given twice.
+// The interpreter that a text names, absolute, its links as they are (a virtual environment's is one). A folder stands
+// for the environment in it, a bare name is looked up as a shell does. It need not exist.
+std::filesystem::path interpreter_at(const std::string& text);
+
+// From the texts of --env, with paths as interpreter_at has them. Errors (usage): not NAME=PATH, a bad name or one
+// given twice, a path that is no interpreter, an interpreter given twice.
 Result<std::vector<NamedPython>> parse_environments(const std::vector<std::string>& texts);
 
 // Error (usage): there is a --python beside them.

@@ -31,8 +31,9 @@ using Checks = std::vector<Check>;
 // probes, GPU.
 Checks machine_checks(std::chrono::milliseconds window);
 
-// Compiler, CMake, Ninja, Python and the packages in strata's own environment, read from files: no Python is started.
-Checks software_checks(const Installation& place);
+// Compiler, CMake, Ninja, Python and, of the packages of strata's own interpreter (by their normal names, with their
+// versions), those that strata uses. No Python is started.
+Checks software_checks(const Installation& place, const std::map<std::string, std::string>& packages);
 
 // Debian packages, Python packages and level binaries that a comparison still has to set up: download, disk, minutes.
 Checks set_up_checks(const Installation& place);
@@ -40,7 +41,13 @@ Checks set_up_checks(const Installation& place);
 // The site-packages folder of the virtual environment that `python` belongs to; empty: not a virtual environment.
 std::filesystem::path site_packages(const std::filesystem::path& python);
 
-// Names (lower case, dashes) and versions of the packages in a site-packages folder, by its *.dist-info folders.
+// Whether strata was installed by pip, or packed: then its Python is the user's, and nothing is set up.
+bool is_package(const Installation& place);
+
+// As pip compares names of packages: lower case, dashes.
+std::string normal_name(std::string package);
+
+// Normal names and versions of the packages in a site-packages folder, by its *.dist-info folders.
 std::map<std::string, std::string> installed_packages(const std::filesystem::path& site_packages);
 
 // Parts of requirements/sizes: megabytes to download and on disk of a lock. Zeros: not listed.

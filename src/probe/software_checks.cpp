@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -16,6 +21,7 @@ namespace strata::probe {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr std::uintmax_t kLeastRoom = 500'000'000;  // bytes: of a small network with all levels
 
 std::string first_line_of(const std::string& command) {
   std::string line;
@@ -28,8 +34,11 @@ std::string first_line_of(const std::string& command) {
   return line;
 }
 
-Check program(const char* name, const char* command, const char* package) {
-  const auto version = first_line_of(command);
+// `own`: the folder with the programs of strata's own environment, which are used first.
+Check program(const char* name, const std::string& command, const char* package, const fs::path& own) {
+  std::error_code ec;
+  const bool has_own = fs::exists(own / command, ec);
+  const auto version = first_line_of((has_own ? "'" + (own / command).string() + "'" : command) + " --version");
   if (!version.empty()) return {.group = "software", .name = name, .standing = Standing::ok, .found = version};
   return {.group = "software",
           .name = name,
@@ -45,11 +54,6 @@ std::string venv_setting(const fs::path& venv, const std::string& key) {
     if (line.starts_with(key + " = ")) return line.substr(key.size() + 3);
   }
   return {};
-}
-
-// Installed by pip, which has set up all there is.
-bool is_package(const Installation& place) {
-  return !fs::exists(place.root / "setup");
 }
 
 Check python_check(const Installation& place) {
@@ -93,7 +97,59 @@ bool set_is_installed(const fs::path& root, const std::string& set) {
              std::string::npos;
 }
 
+// What is not installed, of strata's own environment or of the package's interpreter.
+Check missing_package(const Installation& place, const char* name, const char* package, const char* use) {
+  Check check{.group = "software", .name = name, .standing = Standing::missing};
+  check.reason =
+      fmt::format("not installed in {}; needed for {}", is_package(place) ? place.tools_python : ".venv", use);
+  check.remedy = is_package(place) ? fmt::format("{} -m pip install {}", place.tools_python, package)
+                                   : "./strata compare installs it on first use";
+  return check;
+}
+
+// The folder in which what is captured and compiled is kept, or where it will be made. Writes nothing there.
+Check cache_check(const fs::path& cache) {
+  Check check{.group = "software", .name = "cache", .standing = Standing::ok};
+  const char* remedy = "set STRATA_CACHE to a folder of your own on a disk of this machine";
+  const auto limited = [&](const std::string& reason) {
+    check.standing = Standing::limited;
+    check.reason = reason;
+    check.remedy = remedy;
+    return check;
+  };
+  if (cache.empty()) return limited("there is no folder for it: HOME is not set");
+  std::error_code ec;
+  auto there = cache;
+  while (!fs::exists(there, ec) && there.has_relative_path()) there = there.parent_path();
+  const auto room = fs::space(there, ec);
+  check.found =
+      fmt::format("{:.1f} GB free in {}", ec ? 0.0 : static_cast<double>(room.available) / 1e9, cache.string());
+  if (!fs::is_directory(there, ec)) return limited(fmt::format("{} is no folder", there.string()));
+  if (::access(there.c_str(), W_OK) != 0)
+    return limited(fmt::format("{} cannot be written: {}", there.string(), std::strerror(errno)));
+  if (!ec && room.available < kLeastRoom) return limited("a network with its levels takes more than that");
+  const int file = ::open(there.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool locks = file < 0 || ::flock(file, LOCK_SH | LOCK_NB) == 0 || errno == EWOULDBLOCK;
+  const std::string why = locks ? "" : std::strerror(errno);
+  if (file >= 0) ::close(file);
+  if (!locks)
+    return limited(
+        fmt::format("its file system has no locks ({}), so two commands at a time may disturb each other", why));
+  return check;
+}
+
 }  // namespace
+
+bool is_package(const Installation& place) {
+  std::error_code ec;
+  return !fs::exists(place.root / "setup", ec);
+}
+
+std::string normal_name(std::string package) {
+  for (auto& letter : package)
+    letter = letter == '_' || letter == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return package;
+}
 
 fs::path site_packages(const fs::path& python) {
   std::error_code ec;
@@ -115,11 +171,7 @@ std::map<std::string, std::string> installed_packages(const fs::path& folder) {
     name.resize(name.size() - std::string_view(".dist-info").size());
     const auto dash = name.rfind('-');
     if (dash == std::string::npos) continue;
-    auto package = name.substr(0, dash);
-    for (auto& letter : package)
-      letter =
-          letter == '_' || letter == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    packages[package] = name.substr(dash + 1);
+    packages[normal_name(name.substr(0, dash))] = name.substr(dash + 1);
   }
   return packages;
 }
@@ -135,10 +187,10 @@ Size lock_size(const fs::path& sizes_file, std::string_view lock) {
   return {};
 }
 
-Checks software_checks(const Installation& place) {
-  Checks checks{program("C++ compiler", "c++ --version", "g++"), program("CMake", "cmake --version", "cmake"),
-                program("Ninja", "ninja --version", "ninja-build"), python_check(place)};
-  const auto packages = installed_packages(site_packages(place.tools_python));
+Checks software_checks(const Installation& place, const std::map<std::string, std::string>& packages) {
+  const auto own_programs = fs::path(place.tools_python).parent_path();
+  Checks checks{program("C++ compiler", "c++", "g++", {}), program("CMake", "cmake", "cmake", own_programs),
+                program("Ninja", "ninja", "ninja-build", own_programs), python_check(place)};
   struct Wanted {
     const char *name, *package, *use;
   };
@@ -154,13 +206,10 @@ Checks software_checks(const Installation& place) {
     if (it != packages.end()) {
       checks.push_back({.group = "software", .name = name, .standing = Standing::ok, .found = it->second});
     } else if (!(torch && !own)) {  // with --python, PyTorch is theirs
-      checks.push_back({.group = "software",
-                        .name = name,
-                        .standing = Standing::missing,
-                        .reason = fmt::format("not installed in .venv; {} needs it", use),
-                        .remedy = "./strata compare installs it on first use"});
+      checks.push_back(missing_package(place, name, package, use));
     }
   }
+  checks.push_back(cache_check(place.cache));
   return checks;
 }
 

@@ -16,10 +16,12 @@
 #include "report/shards.hpp"
 #include "report/slo.hpp"
 #include "requests/commands.hpp"
+#include "stats/half_width.hpp"
 #include "store/run_state.hpp"
 
 namespace strata::report {
 using analysis::CaseResult;
+using analysis::Headline;
 using analysis::HeadlineVerdict;
 namespace {
 
@@ -62,11 +64,13 @@ std::string command_to_take(const store::Run& run, const store::Case& run_case, 
   return "";
 }
 
-// What a reader would do next: end what was cut off, measure where it can be trusted, take the winner away, look closer
-// at what is unequal, resolve what is open, or read the report.
+// What a reader would do next, nothing while the run goes on: end what was cut off, measure where it can be trusted,
+// take the winner away, look closer at what is unequal, resolve what is open, or read the report.
 std::string next_command(const store::Run& run, const store::Case& run_case, const CaseResult& result) {
   const auto& headline = *result.headline;
-  if (store::state_of(run) == store::RunState::interrupted) return "./strata resume " + run.run_id;
+  const auto state = store::state_of(run);
+  if (state == store::RunState::running) return "";
+  if (state == store::RunState::interrupted) return "./strata resume " + run.run_id;
   if (headline.verdict == HeadlineVerdict::not_reliable)
     return result.trust.one_thread_fits ? with_one_thread(run) : run.command;
   if (headline.verdict == HeadlineVerdict::move)
@@ -80,12 +84,25 @@ std::string next_command(const store::Run& run, const store::Case& run_case, con
   return "./strata report " + run.run_id;
 }
 
+// Whether restarts are still to come without which levels are not judged.
+bool is_preliminary(const store::Run& run, const CaseResult& result) {
+  const int planned = run.settings.effort.restarts.value_or(0);
+  return store::state_of(run) == store::RunState::running &&
+         result.trust.restarts.value_or(0) < std::min(planned, stats::fewest_with_scatter);
+}
+
+Headline headline_of(const store::Run& run, const CaseResult& result, bool tuned) {
+  const auto judged = tuned ? tuned_headline(result) : headline(result);
+  const bool compares = judged.verdict != HeadlineVerdict::no_data && judged.verdict != HeadlineVerdict::not_reliable;
+  return compares && is_preliminary(run, result) ? preliminary_headline(result, *run.settings.effort.restarts) : judged;
+}
+
 CaseResult result_of_case(const store::Run& run, const store::Case& run_case) {
   const analysis::CaseStatistics statistics(run, run_case);
   auto result = analysis::case_result(run, run_case, statistics);
   for (std::size_t i = 0; i < result.rows.size(); ++i) result.rows[i].reason_short = reason_short(run_case.rows[i]);
   result.reference_instead_of = instead_of(run_case);
-  result.headline = statistics.has_tuned() ? tuned_headline(result) : headline(result);
+  result.headline = headline_of(run, result, statistics.has_tuned());
   result.headline->sentence = ending_words(run) + result.headline->sentence;
   result.ledger = analysis::ledger_of(run, statistics, result.headline->level);
   result.next_command = next_command(run, run_case, result);
@@ -102,7 +119,8 @@ std::vector<analysis::WarningText> warnings_of(const store::Run& run) {
   for (const auto& warning : run.warnings) add(warning);
   const auto note = analysis::warnings::interrupted_run();
   const bool is_noted = std::any_of(warnings.begin(), warnings.end(), [&](const auto& w) { return w.id == note.id; });
-  if (store::state_of(run) == store::RunState::interrupted && !is_noted) add(note);
+  const bool broke_off = store::state_of(run) == store::RunState::interrupted && !run.settings.budget_spent;
+  if (broke_off && !is_noted) add(note);
   return warnings;
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/warnings.hpp"
 #include "report/environments.hpp"
 #include "report/format.hpp"
+#include "stats/half_width.hpp"
 
 namespace strata::report {
 using analysis::CaseResult;
@@ -185,6 +186,7 @@ std::string sentence_of(const CaseResult& one_case, const Judgement& judgement) 
     case HeadlineVerdict::not_reliable:
       return unreliable_sentence(one_case.trust, judgement);
     case HeadlineVerdict::no_data:
+    case HeadlineVerdict::preliminary:
       break;
   }
   return no_data_sentence(one_case, judgement);
@@ -222,6 +224,19 @@ Headline headline(const CaseResult& one_case) {
 
 Headline tuned_headline(const CaseResult& one_case) {
   return headline_of(one_case, analysis::at_their_best(one_case), "Tuned against tuned: ");
+}
+
+Headline preliminary_headline(const CaseResult& one_case, int planned) {
+  double widest = 0;  // in percent
+  for (const auto& row : one_case.rows)
+    if (row.ratio && row.ratio->value && row.ratio->high)
+      widest = std::max(widest, 100 * (*row.ratio->high / *row.ratio->value - 1));
+  return {.verdict = HeadlineVerdict::preliminary,
+          .level = "",
+          .sentence = fmt::format("Preliminary, {} of {} restarts: differences below {} say nothing yet; levels are "
+                                  "judged from restart {} on.",
+                                  one_case.trust.restarts.value_or(0), planned, percent(std::round(widest)),
+                                  stats::fewest_with_scatter)};
 }
 
 std::string who_had_the_cores(const analysis::TrustFacts& trust) {

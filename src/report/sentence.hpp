@@ -18,6 +18,9 @@ analysis::Headline headline(const analysis::CaseResult& one_case);
 // The same for a tuned run: each level at its best against the reference at its best.
 analysis::Headline tuned_headline(const analysis::CaseResult& one_case);
 
+// Of a run that goes on and has had so few restarts that none of `planned` shows a spread: no level is judged.
+analysis::Headline preliminary_headline(const analysis::CaseResult& one_case, int planned);
+
 // What others used of the machine: "other programs use 97% of this machine, another strata run is measuring (pid 12)".
 std::string who_had_the_cores(const analysis::TrustFacts& trust);
 std::string who_had_the_cores(const store::LoadFacts& load);

@@ -144,7 +144,9 @@ std::string ending_words(const store::Run& run) {
   const auto state = store::state_of(run);
   if (state == store::RunState::finished) return resumed_words(run);
   if (state == store::RunState::running) return resumed_words(run) + "Still running. ";
-  const auto* how = state == store::RunState::interrupted ? "Interrupted" : "Not finished";
+  const auto* how = run.settings.budget_spent               ? "The budget is spent"
+                    : state == store::RunState::interrupted ? "Interrupted"
+                                                            : "Not finished";
   return resumed_words(run) + fmt::format("{}; {}. ", how, how_to_go_on(run));
 }
 

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 namespace {
 
 const std::vector<std::string> kVerbs{"compare", "sweep", "train", "export", "generate"};  // in the order of Request
-const std::vector<std::string> kQueryVerbs{"show", "runs", "diff", "data"};                // in the order of Query
+const std::vector<std::string> kQueryVerbs{"show", "runs", "diff", "data", "commands"};    // in the order of Query
 
 std::vector<std::string> all_verbs() {
   auto all = kVerbs;
@@ -36,8 +36,9 @@ std::vector<Member> changed(Request& request) {
   return changed(members_of(request), members_of(plain));
 }
 
-std::vector<Member> changed(SuiteRequest& request) {
-  SuiteRequest plain;
+template <class Asked>
+std::vector<Member> changed(Asked& request) {
+  Asked plain;
   return changed(members_of(request), members_of(plain));
 }
 
@@ -135,6 +136,11 @@ Json to_json(const SuiteRequest& request) {
   return json_of("run", changed(copy));
 }
 
+Json to_json(const PackRequest& request) {
+  auto copy = request;
+  return json_of("pack", changed(copy));
+}
+
 Result<Request> read_request(const Json& value) {
   STRATA_TRY(check_version(value));
   auto request = request_for(outside::text_or(value, "verb"));
@@ -159,7 +165,7 @@ bool is_query(const Json& value) {
 }
 
 Result<Query> read_query(const Json& value) {
-  static const std::vector<Query> plain{ShowRequest{}, RunsRequest{}, DiffRequest{}, DataRequest{}};
+  static const std::vector<Query> plain{ShowRequest{}, RunsRequest{}, DiffRequest{}, DataRequest{}, CommandsRequest{}};
   STRATA_TRY(check_version(value));
   const auto at = std::find(kQueryVerbs.begin(), kQueryVerbs.end(), outside::text_or(value, "verb"));
   auto query = plain.at(static_cast<std::size_t>(at - kQueryVerbs.begin()));

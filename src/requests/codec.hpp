@@ -25,6 +25,7 @@ const CompareRequest& common_of(const Request& request);
 // {"verb": "compare", "version": 1, "model": "resnet50", ...}: members that differ from their defaults.
 nlohmann::json to_json(const Request& request);
 nlohmann::json to_json(const SuiteRequest& request);
+nlohmann::json to_json(const PackRequest& request);
 
 // Errors (wrong usage): no object, another version, an unknown verb or member, a member of the wrong type or out of its
 // bounds. What members mean together is checked by what carries the request out.

@@ -58,14 +58,6 @@ Member fresh_of(plan::Options& o) {
   return described(flag(o.fresh), "fresh", "--fresh", "capture the network again, whatever is cached");
 }
 
-Member device_of(plan::Options& o, const char* what) {
-  return described(choice(o.device, {"cpu", "cuda"}), "device", "--device", fmt::format("where {}", what));
-}
-
-Member levels_of(plan::Options& o, const std::string& help) {
-  return described(words(o.levels), "levels", "--levels", help, "LEVEL[,LEVEL...]");
-}
-
 Member name_of(std::string& name) {
   return described(text(name), "name", "--name", "a name for this run", "NAME");
 }
@@ -100,8 +92,8 @@ Member optimiser_of(plan::Options& o, const std::string& help) {
 Members network(plan::Options& o) {
   Members all{
       required(described(text(o.model), "model", "",
-                         "a model's name (strata list models), your own as path/to/file.py:build, or a file: .pt2, .pt "
-                         "(TorchScript), .onnx")),
+                         "a model's name (strata list models), one of a package as timm:convnext_tiny, your own as "
+                         "path/to/file.py:build, or a file: .pt2, .pt (TorchScript), .onnx")),
       described(
           axis(o.batches, 1, plan::largest_batch), "batch", "--batch",
           "batch size, or several: 1,8,32, or a range as 1..32*2 (doubling) or 1..9+2; with several sizes, threads, "
@@ -128,16 +120,16 @@ Members network(plan::Options& o) {
 // What is compared.
 Members question(plan::Options& o) {
   return {
-      levels_of(o,
-                "only these backends, as eager,libtorch; a variant as level@variant, compile@freezing (default: "
-                "all that run on the device; strata list levels)"),
+      member_of_levels(o.levels,
+                       "only these backends, as eager,libtorch; a variant as level@variant, compile@freezing (default: "
+                       "all that run on the device; strata list levels)"),
       described(text(o.reference), "reference", "--reference",
                 "the level that the others' speedup is against, as eager or eager[new] (default: eager, in the first "
                 "of several environments)",
                 "LEVEL"),
       described(thread_counts(o.thread_counts), "threads", "--threads",
                 "threads of every level, at most 4 for each processor, or several (default: physical cores)"),
-      device_of(o, "levels run"),
+      member_of_device(o.device, "levels run"),
       described(text(o.mode, Arity::list), "mode", "--mode",
                 "infer, train (an iteration is one optimiser step), or infer,train for both", "{infer,train}[,...]"),
       optimiser_of(o, fmt::format("of training, {}", kOptimisers)),
@@ -206,7 +198,7 @@ Members training(TrainRequest& r) {
       described(flag(r.partial), "partial", "--partial",
                 "accept a set whose files hold fewer images than published; the name of the case states it"),
       member_of_skip_bad(o.skip_bad),
-      levels_of(o, "only these backends, as eager,libtorch (default: all that train on the device)"),
+      member_of_levels(o.levels, "only these backends, as eager,libtorch (default: all that train on the device)"),
       described(whole(r.epochs, 1, kMostEpochs), "epochs", "--epochs", "how often every image is seen"),
       described(whole(r.repeats, 1, kMostRepeats), "repeats", "--repeats",
                 "trainings of each level, each with weights and an order of its own"),
@@ -249,7 +241,7 @@ Members judged(TrainRequest& r) {
                 "how it is decided whether levels learn equally: margin (of accuracy and loss at the end), or also "
                 "mlperf (MLPerf's check of the epochs to --target, in both directions; 20 epochs or more)"),
       described(threads(r.threads), "threads", "--threads", "threads of every level, or all (default: physical cores)"),
-      device_of(o, "levels run"),
+      member_of_device(o.device, "levels run"),
       described(whole(r.proofs, 0, kMostProofs), "proofs", "--proofs",
                 "windows of steps of each repeat, at drawn places, that are proven against eager from the level's own "
                 "state, besides the last"),
@@ -328,6 +320,14 @@ Member member_of_environments(std::vector<plan::NamedPython>& named) {
                    "NAME=PATH");
 }
 
+Member member_of_levels(std::vector<std::string>& levels, const std::string& help) {
+  return described(words(levels), "levels", "--levels", help, "LEVEL[,LEVEL...]");
+}
+
+Member member_of_device(std::string& device, const char* what) {
+  return described(choice(device, {"cpu", "cuda"}), "device", "--device", fmt::format("where {}", what));
+}
+
 Member member_of_data_dir(std::string& folder) {
   return described(text(folder), "data_dir", "--data-dir",
                    "the folder of data sets (default: STRATA_DATA, else strata/data in the XDG data folder)", "DIR");
@@ -378,7 +378,7 @@ Members members_of(ExportRequest& request) {
               member_of_single_batch(o.batches)};
   add(all, members_of_inputs(o, "the test's inputs"));
   add(all, {described(threads(o.threads), "threads", "--threads", "threads of the program (default: physical cores)"),
-            device_of(o, "the program runs"),
+            member_of_device(o.device, "the program runs"),
             described(text(o.precision), "precision", "--precision", "fp32 (strict float32) is all there is", "{fp32}"),
             weight_sets_of(o, "as in compare"), member_of_python(request.python)});
   add(all, members_of_capture(o));

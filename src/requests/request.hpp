@@ -66,6 +66,17 @@ struct SuiteRequest {
   std::string python, name;
 };
 
+// strata with what a run needs, for a machine without a network.
+struct PackRequest {
+  struct Target {
+    std::string torch, python;  // as "2.11.0+cu130" and "3.12"; empty: any
+  };
+  std::string output;  // a folder, or a file .tar or .tar.gz
+  std::string python, device = "cpu";
+  std::vector<std::string> levels;  // empty: all that run on the device and bring no environment
+  Target target;                    // what the interpreter has to be of
+};
+
 // Questions about what is there: to the store about what was measured, ...
 struct ShowRequest {
   std::string run = "last";  // its id, a beginning of it, its name, or last
@@ -91,7 +102,16 @@ struct DataRequest {
   bool partial = false, skip_bad = false, again = false;
 };
 
-using Query = std::variant<ShowRequest, RunsRequest, DiffRequest, DataRequest>;
+// Programs side by side, and no network: nothing is proven of what they do. The first is the reference.
+struct CommandsRequest {
+  std::vector<std::string> commands, names;  // names: empty: the commands
+  std::string setup;                         // a command before each run, untimed
+  int warmup = 1, runs = 0;                  // untimed runs first; timed ones of each, 0: as many as the budget allows
+  bool served = false;                       // each is a server of its own code (docs/engine.md)
+  double budget_s = 20, timeout_s = 600;
+};
+
+using Query = std::variant<ShowRequest, RunsRequest, DiffRequest, DataRequest, CommandsRequest>;
 using Request = std::variant<CompareRequest, SweepRequest, TrainRequest, ExportRequest, GenerateRequest>;
 
 }  // namespace strata::requests

@@ -35,10 +35,14 @@ class Executor {
   virtual bool active() const = 0;  // false: it takes no further turns, in no restart
 
   virtual Result<void> start(int restart) = 0;  // afterwards it is warm
+  // Before start(), where several may start side by side: `launch` in the caller's thread, then `load` in a thread of
+  // its own while others load. What fails there is left to start(), which runs alone.
+  virtual void launch(int /*restart*/) {}
+  virtual void load() {}
   virtual Result<TurnOutcome> measure(const Turn& turn) = 0;
   virtual void pause() = 0;
   virtual void resume() = 0;
-  virtual void stop() = 0;  // also of one that failed, as soon as it did
+  virtual void stop() = 0;  // also of one that failed, as soon as it did, or that loaded and does not start
   // After its last turn of a restart, the others still paused: what remains to be looked at.
   virtual Result<void> finish(int /*restart*/, stats::Random& /*random*/) { return {}; }
 };

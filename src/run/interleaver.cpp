@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <semaphore>
+#include <thread>
 
 #include "common/interrupt.hpp"
 
@@ -52,8 +54,13 @@ Result<void> Interleaver::restart(const std::vector<Executor*>& group, int numbe
 Result<void> Interleaver::start(const std::vector<Executor*>& group, int number, stats::Random& random) {
   auto order = group;
   random.shuffle(order);
+  const bool beside = number > 0 && order_.side_by_side > 1;
+  if (beside) load_side_by_side(order, number);
   for (Executor* executor : order) {
-    if (!executor->active() || interrupted()) continue;
+    if (!executor->active() || interrupted()) {
+      if (beside) executor->stop();  // it may have loaded before the one left with which alone it is active
+      continue;
+    }
     sink_.starting(*executor, number);
     auto started = executor->start(number);
     if (!started) return started;
@@ -66,6 +73,24 @@ Result<void> Interleaver::start(const std::vector<Executor*>& group, int number,
     stop_inactive();
   }
   return {};
+}
+
+// Nothing is timed meanwhile. Processes begin in this thread, since it outlives them (worker/worker.hpp).
+void Interleaver::load_side_by_side(const std::vector<Executor*>& group, int number) {
+  std::counting_semaphore<> places(order_.side_by_side);
+  std::vector<std::jthread> loading;
+  for (Executor* executor : group) {
+    places.acquire();
+    if (interrupted()) break;
+    if (executor->active()) {
+      sink_.starting(*executor, number);
+      executor->launch(number);
+    }
+    loading.emplace_back([executor, &places] {
+      if (executor->active()) executor->load();
+      places.release();
+    });
+  }
 }
 
 // Who failed, and who is active only together with it.

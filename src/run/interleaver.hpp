@@ -13,6 +13,8 @@ struct Order {
   std::uint64_t seed = 0;
   int restarts = 1;
   int first = 0;  // the restart that is begun with; those before it were done by a run that was cut off
+  // How many may load at the same time. In restart 0 each starts alone, so that the times of its start are its own.
+  int side_by_side = 1;
 };
 
 struct InterleaverResult {
@@ -34,6 +36,7 @@ class Interleaver {
  private:
   Result<void> restart(const std::vector<Executor*>& group, int number);
   Result<void> start(const std::vector<Executor*>& group, int number, stats::Random& random);
+  void load_side_by_side(const std::vector<Executor*>& group, int number);
   Result<void> run_rounds(int number, stats::Random& random);
   Result<void> take_turn(Executor& executor, const Turn& turn);
   Result<void> finish(int number, stats::Random& random);

@@ -43,7 +43,7 @@ double ms_since(Clock::time_point start) {
 Try<Json> Session::call(std::string_view op, Json fields, std::chrono::milliseconds lasts) {
   asked_ns_ = monotonic_ns();
   // several processes serve at once, each in a thread that must not write the line of progress
-  const auto& shown = op == "serve" ? worker::ProgressCallback() : job_->progress;
+  const auto& shown = op == "serve" || quiet_ ? worker::ProgressCallback() : job_->progress;
   auto answer = worker_->call(op, std::move(fields), job_->timeout + lasts, shown);
   waited_ns_ = monotonic_ns() - asked_ns_;
   return answer;
@@ -138,25 +138,33 @@ Session::Session(const Job& job) : job_(&job) {
   for (int i = 0; i < kPlaces; ++i) places_.push_back(random.below(std::uint64_t{1} << 31));
 }
 
-Try<std::unique_ptr<Session>> Session::start(const Job& job, const std::vector<int>& cpus) {
+Try<std::unique_ptr<Session>> Session::launch(const Job& job, const std::vector<int>& cpus) {
   std::unique_ptr<Session> session(new Session(job));
   session->name_out();
   session->launch_ = job.launch;
   session->variant_ = job.level.told_variant();
   session->launch_.cpus = cpus;
-  const auto start = Clock::now();
+  session->launched_ns_ = monotonic_ns();
   session->worker_ = STRATA_TRY(worker::Worker::start(session->launch_));
-  const auto answer = STRATA_TRY(session->call("hello", {{"api", worker::protocol_api}}));
-  const auto hello = STRATA_TRY(worker::read_hello(answer, job.allow_debug));
-  session->ops_ = hello.ops;
-  const double total = ms_since(start);
-  session->start_up_.library_ms = std::min(total, static_cast<double>(hello.library_ns) * 1e-6);
-  session->start_up_.process_ms = total - session->start_up_.library_ms;
   return session;
 }
 
+Try<void> Session::greet() {
+  const auto answer = STRATA_TRY(call("hello", {{"api", worker::protocol_api}}));
+  const auto hello = STRATA_TRY(worker::read_hello(answer, job_->allow_debug));
+  ops_ = hello.ops;
+  const double total = 1e-6 * static_cast<double>(monotonic_ns() - launched_ns_);
+  start_up_.library_ms = std::min(total, static_cast<double>(hello.library_ns) * 1e-6);
+  start_up_.process_ms = total - start_up_.library_ms;
+  return {};
+}
+
 Try<std::unique_ptr<Session>> Session::open(const Job& job, const std::vector<int>& cpus) {
-  return twice_if_refused_a_file(job, [&] { return start(job, cpus); });
+  return twice_if_refused_a_file(job, [&]() -> Try<std::unique_ptr<Session>> {
+    auto session = launch(job, cpus);
+    if (session) STRATA_TRY((*session)->greet());
+    return session;
+  });
 }
 
 Try<void> Session::unload() {
@@ -470,7 +478,9 @@ Try<double> prepare(const Job& job, const std::vector<std::string>& command) {
   if (command.empty()) return 0.0;
   const fs::path mark = job.cache / "prepared.json";
   if (there_is(mark)) return 0.0;
-  const FileLock lock(job.cache / "lock");  // another run may be preparing the same artefact
+  const FileLock lock(job.cache / "lock", [&] {
+    if (job.progress) job.progress("waiting for another strata that prepares the same artefact");
+  });
   if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
   if (there_is(mark)) return 0.0;
   const double ms = STRATA_TRY(twice_if_refused_a_file(job, [&] { return run_prepare_command(job, command); }));

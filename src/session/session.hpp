@@ -103,6 +103,10 @@ class Session {
   // Starts the worker and greets it. Refuses another protocol version and, without allow_debug, a debug build. One that
   // was refused a file is started a second time.
   static Try<std::unique_ptr<Session>> open(const Job& job, const std::vector<int>& cpus);
+  // The same in two parts, of which the second may run in another thread than the first, and without a second try.
+  static Try<std::unique_ptr<Session>> launch(const Job& job, const std::vector<int>& cpus);
+  Try<void> greet();
+  void set_quiet(bool quiet) { quiet_ = quiet; }  // what the worker says that it is doing is shown to nobody
 
   // load, then the ring of inputs, and of labels in mode train. What is loaded already is unloaded, or gets these
   // weights where it is of the same bundle.
@@ -170,7 +174,6 @@ class Session {
 
  private:
   explicit Session(const Job& job);
-  static Try<std::unique_ptr<Session>> start(const Job& job, const std::vector<int>& cpus);
   void name_out();
   double waited_for_core_ns() const;  // by the worker and by this thread, so far
   Try<SafeTensors> take_output(std::string_view op, std::size_t iterations);
@@ -189,7 +192,8 @@ class Session {
   std::string variant_;    // that it loads, this one alone; empty: none
   std::unique_ptr<worker::Worker> worker_;
   std::filesystem::path loaded_from_;  // the bundle; empty: nothing is loaded
-  bool fresh_ = true, proven_ = false;
+  bool fresh_ = true, proven_ = false, quiet_ = false;
+  std::int64_t launched_ns_ = 0;
   Json loaded_;
   std::vector<std::string> ops_;  // that the worker offers
   StartUp start_up_;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/connection.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <system_error>
@@ -25,6 +29,7 @@ struct Watch {
   fs::path path;
   Clock::time_point began;
   bool notified = false;
+  std::string no_locks;  // why files there cannot be locked; empty: they can, as far as is known
   std::int64_t steps = 0;
 };
 
@@ -38,6 +43,23 @@ constexpr int kMostSchemaEntries = 100;
 
 void (*say)(std::string_view) = nullptr;
 
+// What a file system without locks says of itself, as one of a network may; empty: it has them. Asked of a file of its
+// own, since closing any descriptor of the store would drop SQLite's locks of it.
+std::string why_no_locks(const fs::path& store) {
+  std::string name = store.string() + ".XXXXXX";
+  const int file = ::mkstemp(name.data());
+  if (file < 0) return {};
+  ::unlink(name.c_str());
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  const bool refused = ::fcntl(file, F_SETLK, &lock) != 0 && errno != EACCES && errno != EAGAIN && errno != EINTR;
+  std::string why = refused ? std::strerror(errno) : "";
+  ::close(file);
+  return why;
+}
+
 // Another program holds the store: is it worth waiting on?
 int wait_for_it(void* data, int tries) {
   auto& watch = *static_cast<Watch*>(data);
@@ -49,6 +71,8 @@ int wait_for_it(void* data, int tries) {
   if (interrupted() || now - watch.began > kLongestWait) return 0;
   if (!watch.notified && now - watch.began > kSilentWait) {
     watch.notified = true;
+    watch.no_locks = why_no_locks(watch.path);  // SQLite takes that for a lock that another program holds
+    if (!watch.no_locks.empty()) return 0;
     if (say)
       say(fmt::format("another program holds the store {}: waiting for it, {} s at most\n", watch.path.string(),
                       kLongestWait.count()));
@@ -201,6 +225,10 @@ tl::unexpected<Error> Connection::broken(std::string_view doing) const {
       "check that the file is a strata store and that it can be written, or name another with --store PATH";
   if (primary == SQLITE_FULL)
     hint = "the disk is full: free some space and run again; everything committed so far is stored";
+  if (primary == SQLITE_BUSY && !watch_->no_locks.empty())
+    return fail(fmt::format("store {}: {}: its file system has no locks ({}), without which a store could be damaged",
+                            path_.string(), doing, watch_->no_locks),
+                "keep it on a disk of this machine: --store PATH, or XDG_DATA_HOME", Exit::environment);
   if (primary == SQLITE_BUSY) hint = "another program holds the store; wait for it, or name another with --store PATH";
   if (primary == SQLITE_INTERRUPT && interrupted()) hint = "reading was interrupted: run the command again";
   if (primary == SQLITE_INTERRUPT && !interrupted()) hint = "reading it takes too long: it is not a strata store";
@@ -356,7 +384,9 @@ Result<Connection> Connection::to_read(const fs::path& path) {
     origin = connection.origin();
   }
   if (!origin) return tl::unexpected(origin.error());
-  if (*origin == Origin::nobody) return connection.damaged("it is no store, or an empty one");
+  if (*origin == Origin::nobody)
+    return fail(fmt::format("store {}: it is an empty database, with no run in it", path.string()),
+                "compare something first, which is stored there, or name another with --store PATH");
   if (*origin == Origin::older)
     return fail(
         fmt::format("store {}: it was written by a strata before 0.1, which this one cannot read", path.string()),

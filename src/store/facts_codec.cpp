@@ -90,7 +90,7 @@ void each_member(auto& member, Settings& settings) {
   each_member(member, settings.suite_run);
   member("suite", settings.suite), member("visited", settings.visited), member("forecast", settings.forecast),
       member("predicted_s", settings.predicted_s), member("wall_s", settings.wall_s),
-      member("resumed", settings.resumed);
+      member("resumed", settings.resumed), member("budget_spent", settings.budget_spent);
 }
 
 namespace {

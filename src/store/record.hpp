@@ -134,7 +134,8 @@ struct Run {
   Settings settings;
   std::optional<Joined> joined;  // of runs of shards, for a report; such a run is in no store
   Json machine = Json::object(), environments = Json::array();
-  std::string process;  // that wrote it, see store/run_state.hpp
+  std::string process;   // that wrote it, see store/run_state.hpp
+  bool goes_on = false;  // this process, which writes it, asks for what there is so far; not stored
   std::vector<Warning> warnings;
   std::vector<Case> cases;
 

@@ -40,8 +40,8 @@ RunState state_of(const Run& run) {
   const auto pid = run.process.substr(middle + 1, end - middle - 1);
   const bool number = !pid.empty() && pid.size() < 12 && pid.find_first_not_of("0123456789") == std::string::npos;
   if (!number || process_begin(pid) != run.process.substr(end + 1)) return RunState::interrupted;
-  // This process asks for its own run only when it could not write the end of it.
-  return run.process == this_process() ? RunState::interrupted : RunState::running;
+  // Else this process asks for its own run only when it could not write the end of it.
+  return run.process == this_process() && !run.goes_on ? RunState::interrupted : RunState::running;
 }
 
 const char* to_string(RunState state) {

@@ -105,6 +105,7 @@ struct Settings {
   std::string forecast;  // how far off it was, in words
   std::optional<double> predicted_s, wall_s;
   std::optional<int> resumed;  // how many times after it was cut off
+  bool budget_spent = false;   // why it ended before all of its points were reached
 
   bool operator==(const Settings&) const = default;
 };

@@ -149,6 +149,8 @@ void Process::kill_and_reap() {
   while (::wait4(pid_, &status, 0, &used) < 0 && errno == EINTR) {
   }
   peak_bytes_ = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+  for (const auto& part : {used.ru_utime, used.ru_stime})
+    processor_time_ += std::chrono::seconds(part.tv_sec) + std::chrono::microseconds(part.tv_usec);
   reaped_ = true;
   left_behind::remove_worker(pid_, starts_others_);
   shorten_log(log_);

@@ -57,6 +57,8 @@ class Process {
   const std::optional<ExitStatus>& exited() const { return exited_; }
   pid_t pid() const { return pid_; }
   std::uint64_t peak_bytes() const { return peak_bytes_; }  // resident at most, of the child alone; 0 before its end
+  // Processor time of the child and of those of its own that it waited for; 0 before its end.
+  std::chrono::nanoseconds processor_time() const { return processor_time_; }
   std::optional<std::uint64_t> data_limit() const { return data_limit_; }
   std::string log_tail(std::size_t lines) const;
   bool paused = false;
@@ -76,6 +78,7 @@ class Process {
   std::size_t taken_ = 0;     // bytes of buffer_ that take_line() gave
   std::size_t searched_ = 0;  // bytes of buffer_ known to hold no newline
   std::uint64_t peak_bytes_ = 0;
+  std::chrono::nanoseconds processor_time_{0};
   std::optional<std::uint64_t> data_limit_;
   std::optional<ExitStatus> exited_;
   bool reaped_ = false;

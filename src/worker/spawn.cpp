@@ -251,6 +251,7 @@ tl::expected<Ends, Failure> open_ends(const Launch& launch, const std::string& p
     return tl::unexpected(cannot_start(State::failed, fmt::format("no pipe for {}: {}", path, std::strerror(errno)),
                                        "too many open files? see ulimit -n"));
   }
+  if (launch.discards_output) ends.output_write = Descriptor(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   return ends;
 }
 

@@ -47,6 +47,7 @@ struct Launch {
   std::vector<int> cpus;                                  // empty: all
   std::optional<std::vector<std::string>> writable = {};  // confined: may write below these folders only (confine.hpp)
   std::string hidden = {};                                // a folder whose files it may not read; empty: none
+  bool discards_output = false;                           // of its standard output, which else is read through a pipe
   bool starts_others = false;  // what it leaves behind is not ours to end: the jobs that sbatch starts
 };
 

@@ -118,6 +118,29 @@ def test_images_of_data_sets_are_listed_by_set_and_removed(strata, filled):
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("kind", ["programs", "packs"])
+def test_programs_that_a_package_or_a_pack_made_ready_are_listed_and_removed(strata, filled, kind):
+    folder = filled / kind / "ac25f748fc81" / "cf7c0210da24"
+    folder.mkdir(parents=True)
+    (folder / "level_static").write_bytes(b"x" * 500_000)
+    rows = json.loads(strata.run("cache", "list", "--format", "json").stdout)
+    assert [(row["what"], row["size"]) for row in rows if row["kind"] == kind] == [
+        ("ac25f748fc81", "500 kB")
+    ]
+    assert strata.run("cache", "prune").returncode == 0
+    assert not folder.exists()
+
+
+def test_networks_that_were_objects_of_python_are_listed_by_their_class_and_removed(strata, filled):
+    folder = filled / "live" / "ac25f748fc81"
+    folder.mkdir(parents=True)
+    (folder / "Net.py").write_bytes(b"x" * 500_000)
+    rows = json.loads(strata.run("cache", "list", "--format", "json").stdout)
+    assert [row["what"] for row in rows if row["kind"] == "live"] == ["Net"]
+    assert strata.run("cache", "prune").returncode == 0
+    assert not folder.exists()
+
+
 def test_removes_nothing_while_a_run_measures(strata, filled):
     mark = Path(strata.environment["XDG_DATA_HOME"]) / "strata" / "measuring"
     mark.parent.mkdir(parents=True, mode=0o700)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from preloaded import PYTHON
 
 NETWORK = """
@@ -45,3 +48,31 @@ def test_captures_of_two_precisions_are_made_by_one_process(strata, tmp_path):
     weights = {(folder / "weights" / "timed.safetensors").stat().st_ino for folder in captures}
     assert len(weights) == 1 and len(list((tmp_path / "cache" / "networks").iterdir())) == 1
     assert not list((tmp_path / "cache" / "bundles").glob("*.log"))
+
+
+FRAIL = """
+import torch
+
+class Frail(torch.nn.Linear):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls > 20:
+            raise RuntimeError("called too often")
+        return super().forward(x)
+
+def build():
+    return Frail(8, 4), torch.ones(2, 8)
+"""
+
+
+def test_what_a_network_raises_in_the_middle_is_told_with_a_log_that_stays(strata):
+    (strata.folder / "net.py").write_text(FRAIL)
+    strata.level("one", rank=1)
+    done = strata.run("compare", "net.py:build", "--levels", "one", "--threads", "1")
+    assert done.returncode == 1 and "RuntimeError: called too often" in done.stderr
+    log = re.search(r"the whole log is (.+\.log)$", done.stderr, re.MULTILINE)
+    assert log, done.stderr
+    text = Path(log[1]).read_text(encoding="utf-8")
+    assert "Traceback" in text and "net.py" in text and "in forward" in text

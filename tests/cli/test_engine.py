@@ -74,6 +74,18 @@ def test_answers_several_requests_one_after_another_with_events_and_results(engi
     assert json.loads(shown.stdout) == answer["result"]
 
 
+def test_an_engine_needs_the_levels_alone_that_it_is_started_for(strata):
+    def needs(*words):
+        return json.loads(strata.run("--needs", "json", "engine", *words).stdout)
+
+    every = needs()["environments"][0]["programs"]
+    assert {"level_onednn", "level_libtorch"} <= set(every)
+    few = needs("--levels", "onednn,eager@channels_last,no_such_level")
+    assert few["set_up"] and few["environments"][0]["programs"] == ["level_onednn"]
+    none = needs("--levels", "none")
+    assert not none["set_up"] and not none["environments"][0]["programs"]
+
+
 def test_a_run_of_the_engine_has_the_command_that_asks_for_it(engine, strata):
     send(engine, id=1, request=asked(name="by the engine"))
     run = answer_to(engine, 1)[1]["result"]["run"]
@@ -349,6 +361,27 @@ def test_a_client_that_goes_away_ends_what_it_asked_for(engine):
     engine.stdout.readline()
     engine.stdout.close()
     assert engine.wait(60) == 141
+
+
+def test_what_a_killed_engine_measured_is_kept_and_resume_goes_on(engine, strata):
+    send(engine, id=1, request=asked(restarts=3, budget_s=3))
+    first = next(line for line in map(json.loads, engine.stdout) if line.get("event") == "restart")
+    assert (first["done"], first["planned"]) == (1, 3)
+    engine.kill()
+    engine.wait()
+    store = ("--store", str(strata.store))
+    (listed,) = json.loads(strata.run("list", "runs", *store, "--format", "json").stdout)
+    assert (listed["run"], listed["state"]) == (first["run"], "interrupted")
+    before = json.loads(strata.run("show", "last", *store, "--format", "json").stdout)
+    resumed = strata.run("resume", first["run"], *store, "--format", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    result = json.loads(resumed.stdout)
+    samples_of = {
+        name: [row["end_to_end_ms"]["samples"] for row in told["cases"][0]["rows"]]
+        for name, told in (("before", before), ("after", result))
+    }
+    assert all(a > b > 0 for a, b in zip(samples_of["after"], samples_of["before"])), samples_of
+    assert not result["run"]["interrupted"]
 
 
 def test_two_engines_share_a_store(strata, engine):

@@ -32,6 +32,7 @@ VERBS = [
     ["export"],
     ["graph"],
     ["generate"],
+    ["pack"],
     ["level", "new"],
     ["level", "check"],
     ["doctor"],

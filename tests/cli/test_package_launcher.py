@@ -4,92 +4,19 @@ driver. In a package of fakes: nothing is compiled here."""
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from commands import ROOT, executable
-
-DRIVER = f"""#!{sys.executable}
-import json, os, sys
-here = os.path.dirname(os.path.abspath(__file__))
-if sys.argv[1] == "--needs":
-    assert sys.argv[2] == "json"
-    print(open(here + "/needs.json").read())
-else:
-    print(json.dumps([sys.argv[1:], {{k: v for k, v in os.environ.items() if k.startswith("STRATA_")}}]))
-"""
-# writes down that it was asked; ninja makes the programs, but those whose name says otherwise
-TOOL = f"""#!{sys.executable}
-import pathlib, sys
-name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
-with open(pathlib.Path(__file__).parent / "asked", "a") as log:
-    print(name, *words, file=log)
-if name == "cmake":
-    pathlib.Path(words[words.index("-B") + 1], "build.ninja").touch()
-elif "-t" in words:
-    print("level_a: phony\\nlevel_b: phony\\nlevel_broken: phony")
-else:
-    folder = pathlib.Path(words[words.index("-C") + 1])
-    for program in words[words.index("-j") + 2 :]:
-        if program == "level_broken":
-            sys.exit("a.cpp:1: error: no such thing")
-        (folder / program).touch()
-"""
-
-
-class Package:
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.tools = folder / "site/stratabench", folder / "tools"
-        shutil.copytree(ROOT / "python/stratabench", self.folder)
-        executable(self.folder / "bin/strata", DRIVER)
-        # beside its interpreter there are neither cmake nor ninja
-        self.python = self.tools / "python"
-        for name in ("cmake", "ninja", "c++"):
-            executable(self.tools / name, TOOL)
-        self.cache = folder / "cache"
-
-    def needs(self, *environments: dict, set_up: bool = True) -> None:
-        told = {"set_up": set_up, "environments": list(environments)}
-        (self.folder / "bin/needs.json").write_text(json.dumps(told))
-
-    def call(self, *arguments: str, **environment: str) -> tuple[list[str], dict[str, str], str]:
-        """The arguments and variables that the driver got, and what was said."""
-        done = subprocess.run(
-            [sys.executable, "-c", "from stratabench.launcher import main; main()", *arguments],
-            env={
-                "PATH": str(self.tools),
-                "PYTHONPATH": str(self.folder.parent),
-                "STRATA_CACHE": str(self.cache),
-                "HOME": str(self.cache),
-            }
-            | environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        words, variables = json.loads(done.stdout)
-        return words, variables, done.stderr
-
-    def asked(self) -> list[str]:
-        """Which tools were called, by their first words."""
-        log = self.tools / "asked"
-        lines = log.read_text().splitlines() if log.exists() else []
-        log.unlink(missing_ok=True)
-        return lines
+from commands import executable
+from fake_package import DRIVER, TOOL, Package, of
 
 
 @pytest.fixture
 def package(tmp_path):
     return Package(tmp_path)
-
-
-def of(*programs: str, name: str = "", python: str = "") -> dict:
-    return {"name": name, "python": python, "programs": list(programs)}
 
 
 def test_what_needs_nothing_is_the_drivers_at_once(package):
@@ -175,3 +102,125 @@ def test_another_interpreter_is_named_in_any_form(package, tmp_path, how):
     named = {"folder": str(tmp_path / "other"), "name": "python", "variable": ""}[how]
     package.needs(of(python=named))
     assert package.call("compare", "x", **more)[1]["STRATA_PYTHON"] == str(other)
+
+
+@pytest.mark.parametrize(
+    ("driver", "words"),
+    [
+        ("\x7fELF of another machine", "bin/strata cannot be started: Exec format error"),
+        (
+            "#!/bin/sh\necho 'libc.so.6: version `GLIBC_2.99 not found' >&2\nexit 1\n",
+            "bin/strata does not run here: libc.so.6: version `GLIBC_2.99 not found",
+        ),
+        ("#!/bin/sh\nkill -ILL $$\n", "bin/strata does not run here: it ended with -4"),
+    ],
+)
+def test_a_driver_that_does_not_run_here_is_told_with_the_loaders_words(package, driver, words):
+    executable(package.folder / "bin/strata", driver)
+    said = package.refused(3, "compare", "x")
+    assert words in said and "try: install the package again, for this machine" in said
+
+
+def test_a_second_call_waits_for_the_programs_that_a_first_one_makes_and_says_so(package):
+    package.needs(of("level_a"))
+    folder = Path(package.call("compare", "x")[1]["STRATA_LEVEL_BUILD"])
+    with open(folder / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = package.start("compare", "x")
+        assert f"another strata makes programs in {folder}; waiting" in second.stderr.readline()
+        assert second.poll() is None
+    second.communicate()
+    assert second.returncode == 0
+
+
+def test_on_a_file_system_without_locks_the_call_goes_on_and_says_so(package):
+    package.before_each_call(
+        "import errno, fcntl, os\n"
+        "def flock(file, how): raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))\n"
+        "fcntl.flock = flock\n"
+    )
+    package.needs(of("level_a"))
+    words, variables, said = package.call("compare", "x")
+    folder = Path(variables["STRATA_LEVEL_BUILD"])
+    assert f"files in {folder} cannot be locked (No locks available)" in said
+    assert "one strata at a time" in said and "STRATA_CACHE" in said
+    assert words == ["compare", "x"] and (folder / "level_a").exists()
+
+
+FULL = """
+import errno, os, pathlib, shutil
+def full(self, *rest): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+"""
+
+
+def test_a_disk_that_is_full_is_told_with_the_folder_and_what_to_do(package):
+    package.before_each_call(f"{FULL}pathlib.Path.write_bytes = full\n")
+    executable(package.folder / "programs/level_a", "#!/bin/sh")
+    package.needs(of("level_a"))
+    said = package.refused(1, "compare", "x")
+    assert f"cannot write the levels' programs to {package.cache}" in said
+    assert "No space left on device\n  try: free some space, or set STRATA_CACHE" in said
+
+
+def test_what_a_full_disk_kept_from_being_compiled_is_compiled_by_the_next_call(package):
+    package.before_each_call(
+        f"{FULL}used = shutil.disk_usage('/')._replace(free=0)\n"
+        "shutil.disk_usage = lambda folder: used\n"
+    )
+    executable(package.tools / "cmake", "#!/bin/sh\nexit 1\n")
+    package.needs(of("level_a"))
+    assert "No space left on device" in package.refused(1, "compare", "x")
+    package.before_each_call("")
+    executable(package.tools / "cmake", TOOL)
+    folder = Path(package.call("compare", "x")[1]["STRATA_LEVEL_BUILD"])
+    assert (folder / "level_a").exists() and not (folder / "FAILED").exists()
+
+
+def test_build_tools_that_cannot_be_started_are_told_as_the_levels_reason(package):
+    (package.tools / "cmake").unlink()
+    package.needs(of("level_a"))
+    _, variables, said = package.call("compare", "x")
+    reason = (Path(variables["STRATA_LEVEL_BUILD"]) / "FAILED").read_text()
+    assert "cannot start cmake: No such file or directory" in reason and reason in said
+
+
+@pytest.mark.parametrize("place", ["no home", "a file", "under a file"])
+def test_where_no_cache_can_be_made_the_driver_says_why(package, tmp_path, place):
+    (tmp_path / "file").touch()
+    there = {"no home": "", "a file": tmp_path / "file", "under a file": tmp_path / "file/cache"}
+    if place == "no home":
+        package.before_each_call("import os.path\nos.path.expanduser = lambda path: path\n")
+    package.needs(of("level_a"))
+    words, _, said = package.call("compare", "x", STRATA_CACHE=str(there[place]))
+    assert words == ["compare", "x"] and said == "" and package.asked() == []
+
+
+@pytest.fixture
+def two_pytorch(tmp_path):
+    """Folders for PYTHONPATH, each with a PyTorch of the same version."""
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        (folder / "torch").mkdir(parents=True)
+        (folder / "torch/__init__.py").touch()
+        (folder / "torch/version.py").write_text("__version__ = '2.15.0'\n")
+    return folders
+
+
+def test_a_pytorch_of_the_same_version_elsewhere_has_programs_of_its_own(package, two_pytorch):
+    package.needs(of("level_a"))
+    builds = [
+        package.call("compare", "x", PYTHONPATH=f"{package.folder.parent}:{folder}")[1]
+        for folder in two_pytorch
+    ]
+    assert builds[0]["STRATA_LEVEL_BUILD"] != builds[1]["STRATA_LEVEL_BUILD"]
+
+
+def test_which_of_two_pytorch_is_measured_is_said_by_what_measures(package, two_pytorch):
+    first, second = two_pytorch
+    path = f"{package.folder.parent}:{first}:{second}:{first}"
+    package.needs(of("level_a"))
+    said = package.call("compare", "x", PYTHONPATH=path)[2]
+    assert f"several PyTorch: 2.15.0 is measured, and not 2.15.0 in {second}" in said
+    assert said.count("several PyTorch") == 1 and f"in {first}" not in said
+    package.needs(of(), set_up=False)
+    assert package.call("show", "last", PYTHONPATH=path)[2] == ""

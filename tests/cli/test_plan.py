@@ -129,6 +129,7 @@ def test_a_run_that_was_interrupted_says_how_to_go_on_and_keeps_whole_restarts(s
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "./strata resume " in errors, errors
+    assert "report: " in errors and "error" not in errors, "its page is written, too"
     first = samples(strata, restart="0")
     done = resume(strata)
     assert done.returncode == 0, done.stderr

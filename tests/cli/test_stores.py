@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import no_locks
 import pytest
 from conftest import MODEL, PROGRAM, ROOT, Strata, rows_of
 from running_program import wait_for_blocks
@@ -239,6 +240,28 @@ def test_a_store_that_another_program_holds_is_waited_for_and_the_run_goes_on(st
     assert process.returncode == 0, errors
     assert rows_of(json.loads(out))["one"]["state"] == "measured"
     assert errors.count("another program holds the store") == 1 and str(strata.store) in errors
+
+
+def test_a_file_system_without_locks_is_no_other_program(strata, tmp_path):
+    store = tmp_path / "there/s.db"
+    store.parent.mkdir()
+    with sqlite3.connect(store) as database:
+        database.execute("CREATE TABLE runs(run_id TEXT)")
+    done = strata.run(
+        *("list", "runs", "--store", str(store)), **no_locks.below(store.parent, tmp_path)
+    )
+    assert done.returncode == 3 and "another program" not in done.stderr
+    assert f"store {store}: " in done.stderr
+    assert "has no locks (No locks available)" in done.stderr and "--store PATH" in done.stderr
+    assert [path.name for path in store.parent.iterdir()] == [store.name]
+
+
+def test_a_store_that_a_full_disk_left_empty_has_no_runs(strata, tmp_path):
+    store = tmp_path / "s.db"
+    store.touch()
+    done = strata.run("list", "runs", "--store", str(store))
+    assert "it is an empty database, with no run in it" in done.stderr
+    assert "compare something first" in done.stderr and "damaged" not in done.stderr
 
 
 def test_waiting_for_a_store_ends_with_the_first_signal(measured, tmp_path):

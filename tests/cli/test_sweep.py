@@ -207,3 +207,14 @@ def test_what_a_level_takes_beside_time_is_told_at_every_point_and_a_missing_met
     with sqlite3.connect(f"file:{strata.store}?mode=ro", uri=True) as store:
         stored = dict(store.execute("SELECT name, count(*) FROM metrics GROUP BY name"))
     assert stored["page_faults"] == stored["switched_out"] == stored["run_queue_wait"] == 8
+
+
+def test_a_sweep_whose_budget_is_spent_was_not_interrupted_and_goes_on(strata):
+    strata.level("plain", rank=1)
+    strata.level("quick", samples={"median_ns": 100_000, "jitter": 0.01, "seed": 1, "restart": 0.0})
+    done, document, _ = sweep(strata, "plain,quick", "--batch", "1..8", *SHORT, "--budget", "5s")
+    assert done.returncode == 0 and "the budget is spent" in done.stderr, done.stderr
+    assert document["summary"].startswith("The budget is spent; ./strata resume "), document
+    again = strata.run("resume", "last", "--store", str(strata.store), "--format", "json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["summary"].startswith("Resumed once after it was cut off. ")

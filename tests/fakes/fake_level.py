@@ -451,7 +451,7 @@ class Fake:
         return (
             fault
             if self.counts[op] >= fault.get("after", 1)
-            and self.starts >= fault.get("from_start", 0)
+            and fault.get("from_start", 0) <= self.starts <= fault.get("to_start", self.starts)
             else {}
         )
 

@@ -33,8 +33,8 @@ or path), else empty:
       log: "text"                   writes that to standard error first
       answer: {...}                 fields that replace or join those of the answer
       after: n                      only from the n-th such request on (1 is the first)
-      from_start: n                 only in processes from the n-th on that were started with this
-      script (a file)
+      from_start: n, to_start: n    only in processes from the n-th on that were started with this
+      script (a file), or only up to it
   environment_settings: [VARIABLE]
                                   settings of load also hold these variables of its environment, and
                                   with "variant" what load said of it

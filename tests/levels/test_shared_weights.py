@@ -4,6 +4,8 @@ file of each, and whatever decides the weights makes another network."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -155,6 +157,28 @@ def test_inputs_that_are_not_of_the_networks_own_form_calibrate_by_themselves(mo
     assert own(inputs=[image(2, 12)[0] | {"dtype": "float64"}]) is None
     save_file({"arg0": torch.zeros(2, 3, 12, 12)}, tmp_path / "own.safetensors")
     assert own(input_file=str(tmp_path / "own.safetensors")) is None
+
+
+@pytest.mark.parametrize("lock", ["held", "none"])
+def test_a_capture_waits_with_a_sentence_for_another_but_not_where_nothing_can_be_locked(
+    lock, model, captured, tmp_path, monkeypatch
+):
+    asked, said = [], []
+
+    def flock(_file, how: int) -> None:
+        asked.append(how)
+        if lock == "none":
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        if how & fcntl.LOCK_NB:
+            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    how = {"threads": 1, "model": model}
+    capture(how, tmp_path / "bundles/b", said.append, networks=tmp_path / "networks")
+    waits = [text for text in said if "waiting for another strata that captures" in text]
+    assert len(waits) == (1 if lock == "held" else 0)
+    assert len(asked) == (2 if lock == "held" else 1)
+    assert (tmp_path / "bundles/b/weights/timed.safetensors").exists()
 
 
 def test_what_decides_the_weights_makes_another_network(model, captured, tmp_path):

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <set>
 
 #include "common/interrupt.hpp"
@@ -34,6 +36,13 @@ struct World {
   Clock clock = [this] { return now; };
 };
 
+// Of those that load side by side: one waits for another, so that it shows whether another one may.
+struct Loading {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int now = 0, most = 0, all = 0;
+};
+
 class FakeExecutor : public Executor {
  public:
   FakeExecutor(World& world, std::string name) : world_(world), name_(std::move(name)) {}
@@ -48,6 +57,16 @@ class FakeExecutor : public Executor {
       world_.running.insert(name_);
     }
     return {};
+  }
+  void launch(int /*restart*/) override { world_.events.push_back("launch " + name_); }
+  void load() override {
+    if (loading == nullptr) return;
+    std::unique_lock lock(loading->mutex);
+    ++loading->all;
+    loading->most = std::max(loading->most, ++loading->now);
+    loading->changed.notify_all();
+    loading->changed.wait_for(lock, std::chrono::seconds(30), [this] { return loading->most >= 2; });
+    --loading->now;
   }
   Result<TurnOutcome> measure(const Turn& turn) override {
     world_.events.push_back(name_);
@@ -78,6 +97,7 @@ class FakeExecutor : public Executor {
   int turns = 0;
   bool is_active = true;
   const Executor* only_with = nullptr;
+  Loading* loading = nullptr;
   std::vector<std::uint64_t> draws;
 
  private:
@@ -201,6 +221,45 @@ TEST_F(InterleaverTest, each_restart_starts_everybody_once_in_an_order_of_its_ow
   for (const auto& order : orders) EXPECT_EQ(std::set<std::string>(order.begin(), order.end()).size(), 4u);
   EXPECT_GT(orders.size(), 1u);
   EXPECT_TRUE(world_.up.empty());
+}
+
+TEST_F(InterleaverTest, after_the_first_restart_as_many_load_side_by_side_as_may_and_each_starts_alone) {
+  add_all(5);
+  Loading loading;
+  for (auto& executor : executors_) executor.loading = &loading;
+  ASSERT_TRUE(run({.seed = 1, .restarts = 3, .side_by_side = 2}, 1));
+  EXPECT_EQ(loading.all, 2 * 5);
+  EXPECT_EQ(loading.most, 2);
+  EXPECT_EQ(loading.now, 0);
+  std::string kinds;  // of each restart, which ends with five that stop
+  for (const auto& event : world_.events) kinds += event.find(' ') == std::string::npos ? '.' : event[2];
+  EXPECT_EQ(kinds, "aaaaa.....nnnnnooooouuuuuaaaaa.....nnnnnooooouuuuuaaaaa.....nnnnnooooo");
+  EXPECT_TRUE(world_.alone);
+}
+
+TEST_F(InterleaverTest, one_that_has_left_is_not_loaded_with_the_others) {
+  add_all(3);
+  executors_[1].fails_at = 0;
+  ASSERT_TRUE(run({.seed = 1, .restarts = 2, .side_by_side = 2}, 1));
+  EXPECT_THAT(world_.events, AllOf(Contains("launch a").Times(1), Not(Contains("launch b"))));
+}
+
+TEST_F(InterleaverTest, one_that_loaded_and_does_not_start_is_stopped_whoever_was_first) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    executors_.clear();
+    world_.events.clear();
+    add_all(3);
+    executors_[0].fails_in_start = 1;
+    executors_[1].only_with = &executors_[0];
+    ASSERT_TRUE(run({.seed = seed, .restarts = 2, .side_by_side = 2}, 1));
+    EXPECT_THAT(world_.events, AllOf(Contains("launch b").Times(1), Contains("stop b").Times(2))) << seed;
+  }
+}
+
+TEST_F(InterleaverTest, one_place_alone_means_that_nobody_loads_before_its_start) {
+  add_all(2);
+  ASSERT_TRUE(run({.seed = 1, .restarts = 2}, 1));
+  EXPECT_THAT(world_.events, AllOf(Not(Contains("launch a")), Not(Contains("launch b"))));
 }
 
 TEST_F(InterleaverTest, never_measures_a_paused_one_nor_beside_one_that_is_not_paused) {

@@ -25,6 +25,7 @@ class OwnEnvironmentTest : public testing::Test {
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     root_ = pattern;
     put(".venv/pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n");
+    put("setup/environment.sh", "");
     places_ = {"/py", (root_ / ".venv/bin/python").string(), "/b", root_.string()};
   }
   void TearDown() override { fs::remove_all(root_); }
@@ -107,6 +108,15 @@ TEST_F(OwnEnvironmentTest, what_is_missing_is_said_with_the_command_and_the_size
   fs::create_directories(folder + "/bin");
   std::ofstream(folder + "/bin/python") << "";
   EXPECT_FALSE(own_environment_missing(level, places_));
+}
+
+TEST_F(OwnEnvironmentTest, where_strata_cannot_install_one_no_command_is_named_that_would) {
+  fs::remove_all(root_ / "setup");
+  const auto missing = own_environment_missing(own(), places_);
+  ASSERT_TRUE(missing);
+  EXPECT_THAT(missing->what, HasSubstr("that pip installed"));
+  EXPECT_THAT(missing->hint, HasSubstr("in a clone"));
+  EXPECT_EQ(missing->hint.find("level install"), std::string::npos);
 }
 
 TEST_F(OwnEnvironmentTest, a_list_may_be_strange_and_is_neither_waited_for_nor_overflows) {

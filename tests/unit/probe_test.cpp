@@ -161,7 +161,7 @@ TEST(Checks, every_limit_has_a_reason_and_every_missing_thing_a_remedy) {
   nothing.tools_python = nothing.python = (empty.path / ".venv/bin/python").string();
   nothing.level_build = empty.path / "build";
   Checks all = machine_checks(20ms);
-  for (const auto& more : {software_checks(nothing), set_up_checks(nothing)})
+  for (const auto& more : {software_checks(nothing, {}), set_up_checks(nothing)})
     all.insert(all.end(), more.begin(), more.end());
   for (const auto& check : all) {
     if (check.standing != Standing::ok) {

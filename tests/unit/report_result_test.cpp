@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a stored run to its result: when it can be judged, what it recommends, and what follows from that.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include "report/render_file.hpp"
 #include "report/result.hpp"
 #include "report/terminal.hpp"
+#include "store/run_state.hpp"
 #include "unit/made_run.hpp"
 
 namespace strata::report {
@@ -59,6 +61,50 @@ TEST(report_view, says_first_that_a_run_was_cut_off_or_resumed_in_every_form) {
   EXPECT_THAT(text(case_of(run), "headline.sentence"),
               testing::StartsWith("Resumed once after it was cut off. Not finished; ./strata resume r goes on."));
   EXPECT_THAT(text(case_of(run_with(0.01)), "headline.sentence"), testing::StartsWith("Move to static"));
+}
+
+TEST(report_view, says_of_a_run_whose_budget_is_spent_no_more_than_that) {
+  auto run = run_with(0.01);
+  run.interrupted = run.settings.budget_spent = true;
+  EXPECT_THAT(text(case_of(run), "headline.sentence"),
+              testing::StartsWith("The budget is spent; ./strata resume r goes on. Move to static"));
+  EXPECT_TRUE(result_of(run).warnings.empty());
+  run.settings.budget_spent = false;
+  EXPECT_EQ(result_of(run).warnings.at(0).id, "W005");
+}
+
+// The first restarts of four, of a run of this process.
+store::Run going_on(int restarts, double taken = 0.01) {
+  auto run = run_with(taken);
+  run.finished.clear();
+  run.process = store::this_process();
+  run.goes_on = true;
+  run.settings.effort.restarts = 4;
+  for (auto& level : run.cases[0].rows)
+    std::erase_if(level.blocks, [&](const auto& block) { return block.restart >= restarts; });
+  return run;
+}
+
+TEST(report_view, judges_nothing_of_a_run_that_goes_on_before_its_third_restart) {
+  for (const int restarts : {1, 2}) {
+    const auto one = case_of(going_on(restarts));
+    EXPECT_EQ(text(one, "headline.verdict"), "preliminary");
+    EXPECT_TRUE(at(one, "headline.level").is_null());
+    EXPECT_THAT(text(one, "headline.sentence"),
+                testing::StartsWith(fmt::format("Still running. Preliminary, {} of 4 restarts: differences below {}%",
+                                                restarts, restarts == 1 ? 44 : 29)));
+    EXPECT_EQ(one["next_command"], "");
+    const auto shown = terminal(result_of(going_on(restarts)), {});
+    EXPECT_THAT(shown, testing::AllOf(HasSubstr("static"), HasSubstr("4.00"), Not(HasSubstr("> static"))));
+  }
+  EXPECT_THAT(text(case_of(going_on(3)), "headline.sentence"), testing::StartsWith("Still running. Move to static"));
+  EXPECT_EQ(text(case_of(going_on(1, 0.5)), "headline.verdict"), "not_reliable");
+}
+
+TEST(report_view, judges_two_restarts_where_no_more_were_asked_for) {
+  auto run = going_on(2);
+  run.settings.effort.restarts = 2;
+  EXPECT_EQ(text(case_of(run), "headline.verdict"), "move");
 }
 
 TEST(report_view, recommends_nothing_where_others_had_the_cores_although_all_blocks_agree) {

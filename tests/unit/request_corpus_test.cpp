@@ -103,7 +103,7 @@ TEST(RequestCorpus, of_every_command_on_a_page_comes_back_from_json_and_words) {
     if (entry.path().extension() == ".md") pages.push_back(entry.path());
   for (const auto& page : pages)
     for (const auto& command : commands_of(page)) {
-      if (is_pattern(command)) continue;
+      if (is_pattern(command) || command.find(" --command ") != std::string::npos) continue;  // no network's
       const auto request = read_words(words_of(command));
       ASSERT_TRUE(request) << page << ": " << command << ": " << request.error().what;
       expect_round_trips(*request, command);

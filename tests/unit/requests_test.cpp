@@ -70,6 +70,31 @@ TEST(Request, is_read_back_by_the_options_of_its_verb_from_the_words_that_it_is_
   }
 }
 
+TEST(Request, of_a_pack_holds_the_versions_of_the_other_machine_as_json) {
+  PackRequest request, read;
+  const auto target_of = [](PackRequest& of) {
+    const auto members = members_of(of);
+    return *std::find_if(members.begin(), members.end(), [](const Member& member) { return member.name == "for"; });
+  };
+  const auto member = target_of(request);
+  for (const auto& [text, json] :
+       {std::pair("torch==2.11.0+cu130", Json{{"torch", "2.11.0+cu130"}}),
+        std::pair("python3.12,torch==2.11.0", Json{{"torch", "2.11.0"}, {"python", "3.12"}})}) {
+    ASSERT_TRUE(member.read(text)) << text;
+    EXPECT_EQ(to_json(request)["for"], json);
+    ASSERT_EQ(target_of(read).read_json(json), std::nullopt);
+    EXPECT_EQ(to_json(read), to_json(request));
+  }
+  EXPECT_THAT(member.values(), ElementsAre("torch==2.11.0,python3.12"));
+  for (const char* text :
+       {"", "torch", "torch==", "torch==2.11.0,", "2.11.0", "python3.12,python3.11", "python3.12;ls"}) {
+    const auto refused = member.read(text);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_THAT(refused.error().what, HasSubstr("--for " + std::string(text) + ": allowed: torch==2.11.0+cu130"));
+  }
+  EXPECT_NE(member.read_json({{"cuda", "13.0"}}), std::nullopt);
+}
+
 TEST(Request, of_a_suite_comes_back_from_json) {
   SuiteRequest request;
   for (const auto& member : members_of(request)) fill(member);
@@ -244,7 +269,7 @@ TEST(Request, that_is_none_is_refused_with_where_what_was_got_and_what_is_allowe
   const auto verb = facts(R"({"verb": "comprae", "version": 1})");
   EXPECT_EQ(verb.where, "verb");
   EXPECT_EQ(verb.got, "\"comprae\"");
-  EXPECT_EQ(verb.allowed, "compare, sweep, train, export, generate, run, show, runs, diff, data");
+  EXPECT_EQ(verb.allowed, "compare, sweep, train, export, generate, run, show, runs, diff, data, commands");
   const auto version = facts(R"({"verb": "compare", "version": [2], "model": "m"})");
   EXPECT_EQ(version.where, "version");
   EXPECT_EQ(version.got, "[2]");
@@ -254,6 +279,20 @@ TEST(Request, that_is_none_is_refused_with_where_what_was_got_and_what_is_allowe
   EXPECT_EQ(name.got, "\"epoch\"");
   EXPECT_THAT(name.allowed, HasSubstr("epochs, repeats"));
   EXPECT_EQ(facts(R"({"verb": "compare", "version": 1})").where, "model");
+}
+
+TEST(Request, of_commands_needs_some_and_bounds_its_runs) {
+  const auto query = read_query(
+      Json::parse(R"({"verb": "commands", "version": 1, "commands": ["a", "b -c"], "runs": 3, "served": true})"));
+  ASSERT_TRUE(query) << query.error().what;
+  const auto& asked = std::get<CommandsRequest>(*query);
+  EXPECT_EQ(asked.commands, (std::vector<std::string>{"a", "b -c"}));
+  EXPECT_EQ(asked.runs, 3);
+  EXPECT_TRUE(asked.served);
+  for (const char* wrong : {R"("runs": 3)", R"("commands": ["a", "b"], "runs": -1)", R"("commands": "a")"}) {
+    const auto text = fmt::format(R"({{"verb": "commands", "version": 1, {}}})", wrong);
+    EXPECT_FALSE(read_query(Json::parse(text))) << wrong;
+  }
 }
 
 TEST(Request, has_a_member_for_an_option_and_none_for_what_is_no_option) {

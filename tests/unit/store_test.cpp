@@ -420,6 +420,9 @@ TEST(StoredRun, without_an_end_is_running_or_interrupted) {
   run.process = this_process();
   ASSERT_FALSE(run.process.empty());
   EXPECT_EQ(state_of(run), RunState::interrupted) << "this process asks for its own run when it could not end it";
+  run.goes_on = true;
+  EXPECT_EQ(state_of(run), RunState::running) << "or when it asks for what there is so far";
+  run.goes_on = false;
   const auto child = fork();
   if (child == 0) {
     pause();

@@ -57,6 +57,12 @@ def describe(error: BaseException) -> dict[str, str]:
             "what": str(error.what),
             "hint": str(error.hint),
         }
+    if re.search(r"Python\.h: No such file", str(error)):
+        return {
+            "code": "unavailable",
+            "what": "the C++ compiler does not find Python's header Python.h, which generated code includes",
+            "hint": "install it for the Python that is measured (Debian: apt-get install python3-dev)",
+        }
     text = last_line(error)
     if (
         isinstance(error, MemoryError)
@@ -74,6 +80,9 @@ def describe(error: BaseException) -> dict[str, str]:
 def last_line(error: BaseException) -> str:
     """`Type: message (file:line in function)`, on one line of bounded length."""
     message = " ".join(str(error).split())
+    if len(message) > 600 and (said := re.search(r"^.*\berror: .*$", str(error), re.MULTILINE)):
+        # a compiler's words stand behind the command that called it, which alone is longer
+        message = f"{said[0].strip()[:300]} in: {message}"
     if len(message) > 600:
         message = message[:600] + "..."
     frames = traceback.extract_tb(error.__traceback__)

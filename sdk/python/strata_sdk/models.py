@@ -11,10 +11,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import importlib.util
 import json
 import os
 import sys
 import traceback
+import types
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,6 +24,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from .zoo import install_hint
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -37,7 +41,7 @@ class ModelError(Exception):
 @dataclasses.dataclass
 class Built:
     """A freshly built network. `example_inputs` is what a user's build() returned beside the
-    module, `kind` shipped, torchvision or user (or a file's, files.py), `loss` and
+    module, `kind` shipped, torchvision, package or user (or a file's, files.py), `loss` and
     `optimiser` what it is trained with. `note`: what was done to it beside building, `data`: files
     beside a model's file that hold weights."""
 
@@ -66,29 +70,48 @@ def shipped_models(root: Path = ROOT) -> dict[str, tuple[Path, dict]]:
     return found
 
 
-def torchvision_names() -> list[str]:
-    """The names of torchvision's classification models; empty when torchvision is missing."""
+def torchvision_models() -> types.ModuleType:
+    """torchvision.models. Raises ModelError: there is none, or it does not fit the PyTorch."""
     try:
         from torchvision import models as zoo
-    except Exception:
-        # a torchvision built for another torch fails with RuntimeError, not ImportError
+    except Exception as error:
+        # one that was built for another torch fails with RuntimeError, not ImportError
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torchvision"
+        what = f"{sys.executable} has no torchvision"
+        if not missing:
+            what = f"torchvision cannot be imported beside PyTorch {torch.__version__} in {sys.executable}: {last_line(error)}"
+        raise ModelError("unavailable", what, install_hint()) from error
+    return zoo
+
+
+def torchvision_names() -> list[str]:
+    """The names of torchvision's classification models; empty when it cannot be imported."""
+    try:
+        zoo = torchvision_models()
+    except ModelError:
         return []
     return zoo.list_models(module=zoo)
 
 
 def build_model(model: str, seed: int = 0) -> Built:
-    """Builds `model` (a shipped or torchvision name, FILE.py:FUNCTION, or a file of files.py) after
-    seeding torch. Weights are as the model's own code makes them."""
-    from . import files, python_models
+    """Builds `model` (a shipped or torchvision name, PACKAGE:NAME, FILE.py:FUNCTION, or a file of
+    files.py) after seeding torch. Weights are as the model's own code makes them."""
+    from . import files, packages, python_models
 
     if files.is_file(model):
         return files.build(model)
+    if packages.is_reference(model):
+        return packages.build(model, seed)
     if ".py:" in model or model.endswith(".py") or os.sep in model:
         return python_models.build(model, seed)
     shipped = shipped_models()
     if model in shipped:
         folder, about = shipped[model]
-        function = python_models.load_file(folder / "model.py").build
+        try:
+            function = python_models.load_file(folder / "model.py").build
+        except Exception:
+            torchvision_models()  # says so where that is what the file lacks
+            raise
         torch.manual_seed(seed)
         module = function(model) if "names" in about else function()
         return Built(
@@ -102,8 +125,7 @@ def build_model(model: str, seed: int = 0) -> Built:
         )
     zoo_names = torchvision_names()
     if model in zoo_names:
-        from torchvision import models as zoo
-
+        zoo = torchvision_models()
         torch.manual_seed(seed)
         size = 299 if model == "inception_v3" else 224
         options = {"init_weights": True} if model in ("inception_v3", "googlenet") else {}
@@ -114,6 +136,8 @@ def build_model(model: str, seed: int = 0) -> Built:
             f"torchvision.models.{model}",
             default_inputs=[{"name": "", "dtype": "float32", "shape": [1, 3, size, size]}],
         )
+    if not zoo_names and importlib.util.find_spec("torchvision"):
+        torchvision_models()
     near = difflib.get_close_matches(model, [*shipped, *zoo_names], n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
     hint += "`strata list models` shows all; a model of your own is given as path/to/file.py:build"

@@ -35,6 +35,7 @@ def build(model: str, seed: int) -> Built:
     module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     _check_module(module, result, f"{path}:{function_name}()")
     _unmap(module)
+    _keep_hooks(module)
     notes = [
         f"{function_name}() left it in train mode; it runs in eval mode" if module.training else "",
         _in_no_list(module),
@@ -139,6 +140,21 @@ def _check_module(module: object, result: object, call: str) -> None:
             f"{len(lazy)} modules of {call} have no shape yet (the first: {lazy[0] or 'itself'})",
             "call the network once in build(), on an example, before it is returned",
         )
+
+
+def _keep_hooks(module: nn.Module) -> None:
+    """PyTorch numbers hooks from 0 in each process, and a module that was unpickled brings numbers
+    of another: the next hook that anybody registers would replace the user's."""
+    known = [
+        number
+        for part in module.modules()
+        for name, hooks in vars(part).items()
+        if name.endswith("_hooks") and isinstance(hooks, dict)
+        for number in hooks
+        if isinstance(number, int)
+    ]
+    handle = torch.utils.hooks.RemovableHandle
+    handle.next_id = max([handle.next_id, *(number + 1 for number in known)])
 
 
 def _in_no_list(module: nn.Module) -> str:

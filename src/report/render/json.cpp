@@ -66,11 +66,27 @@ OrderedJson item_json(const Text& text) {
   return {{"kind", kind}, {"paragraph", text.paragraph}};
 }
 
+// Which kind of number a column has; null: texts alone, or numbers of several kinds.
+OrderedJson format_of(const Table& table, std::size_t column) {
+  std::optional<NumberFormat> format;
+  for (const auto& row : table.rows) {
+    const auto cell = cell_of(row, column);
+    const auto* number = std::get_if<Number>(&cell);
+    if (number == nullptr) continue;
+    if (format && *format != number->format) return nullptr;
+    format = number->format;
+  }
+  return format ? OrderedJson(name_of(*format)) : OrderedJson(nullptr);
+}
+
 OrderedJson item_json(const Table& table) {
   OrderedJson object{{"kind", "table"}, {"id", table.id}, {"title", table.title}};
   auto& columns = object["columns"] = OrderedJson::array();
-  for (const auto& column : table.columns)
-    columns.push_back({{"id", column.id}, {"title", column.title}, {"unit", column.unit}});
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const auto& column = table.columns[c];
+    columns.push_back(
+        {{"id", column.id}, {"title", column.title}, {"unit", column.unit}, {"format", format_of(table, c)}});
+  }
   auto& rows = object["rows"] = OrderedJson::array();
   for (const auto& row : table.rows) {
     auto cells = OrderedJson::object();

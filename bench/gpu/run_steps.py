@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run [--minutes N] [--out DIR] [--only STEPS] [--device cpu --rehearse]: does the steps of this
-pack on this machine and writes what came of them to DIR (default: results, beside this file): a
-file of results, a page, the logs, strata's store. Started again it goes on after the last command
-that had ended. Nothing is fetched, nothing outside this folder and DIR is changed.
+"""run_steps.py [--minutes N] [--out DIR] [--only STEPS] [--device cpu --rehearse]: does the steps
+of this pack on this machine and writes what came of them to DIR (default: results, beside this
+file): a file of results, a page, the logs, strata's store. Started again it goes on after the last
+command that had ended. Nothing is fetched, nothing outside this folder and DIR is changed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from pathlib import Path
 from typing import Any
 
 PACK = Path(__file__).resolve().parent
+sys.path.insert(0, str(PACK / "python"))
+
+from stratabench.pack.facts import Refused  # noqa: E402
+from stratabench.pack.target import Contents, Environment  # noqa: E402
+
 WORK = PACK / "work"
 LONGEST_LOG = 12 << 20  # of all logs together, as they are written
 
@@ -37,65 +42,30 @@ def load_steps() -> Any:
     return module
 
 
-def packages_of(python: str) -> tuple[Path, dict[str, str]]:
-    """The folder of the interpreter's packages, and the versions that the pack rests on."""
+def versions_of(python: str) -> dict[str, str]:
+    """Of what results depend on, and the name of the device."""
     ask = (
-        "import importlib.metadata as m, json, pathlib, torch, platform\n"
+        "import importlib.metadata as m, json, torch, platform\n"
         "v = {'python': platform.python_version(), 'torch': torch.__version__}\n"
         "for n in ('numpy', 'safetensors', 'onnx', 'onnxruntime', 'torchvision'):\n"
         "    try: v[n] = m.version(n)\n"
         "    except m.PackageNotFoundError: v[n] = ''\n"
         "v['cuda'] = torch.version.cuda or ''\n"
         "v['device'] = torch.cuda.get_device_name(0) if torch.cuda.is_available() else ''\n"
-        "print(json.dumps([str(pathlib.Path(torch.__file__).parents[1]), v]))"
+        "print(json.dumps(v))"
     )
     answer = subprocess.run([python, "-c", ask], capture_output=True, text=True)
     if answer.returncode != 0:
         raise SystemExit(f"{python} has no PyTorch that works: {answer.stderr.strip()[-300:]}")
-    place, versions = json.loads(answer.stdout.strip().splitlines()[-1])
-    return Path(place), versions
+    return json.loads(answer.stdout.strip().splitlines()[-1])
 
 
-def differences(assumed: dict[str, str], versions: dict[str, str], device: str) -> list[str]:
-    """What this machine has otherwise than the pack was made for."""
-    lines = [
-        f"{name} is {versions.get(name) or 'missing'}, the pack was made for {value}"
-        for name, value in assumed.items()
-        if not (versions.get(name) or "").startswith(value)
-    ]
-    if device == "cuda" and not versions.get("device"):
-        lines.append("PyTorch sees no CUDA device")
-    libc = platform.libc_ver()[1]
-    if tuple(map(int, libc.split(".")[:2])) < (2, 35):
-        lines.append(f"glibc is {libc}, 2.35 or newer is needed")
-    lines += [f"there is no {tool}" for tool in ("g++",) if shutil.which(tool) is None]
-    return lines
-
-
-def write_built_with(target: Path) -> None:
-    """Where the prepare programs find compiler and libraries on this machine."""
-    compiler, runtime = shutil.which("g++") or "g++", PACK / "tree" / "runtime"
-    linked = PACK / "bin" / "libstrata_kit_cuda.so"
-    common = f"runtime={runtime}\ncompiler={compiler}\n"
-    (PACK / "bin" / "strata_generate.built_with").write_text(
-        common + f"cpu_linked=\ncuda_linked={linked}\ncuda_missing=\ncuda_advice=\n"
-    )
-    (PACK / "bin" / "strata_generate_libtorch.built_with").write_text(
-        common + f"torch={target / 'torch'}\n"
-    )
-
-
-def variables(python: str) -> dict[str, str]:
-    """For whatever the steps start: everything of this pack, nothing of a person's settings."""
+def own_folders() -> dict[str, str]:
+    """Variables by which whatever the steps start writes here alone, and nothing of a person's
+    settings is read."""
     for folder in ("cache", "data", "kept", "home", "tmp", "inductor", "triton"):
         (WORK / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     own = {
-        "STRATA_ROOT": PACK / "tree",
-        "STRATA_PYTHON": python,
-        "STRATA_TOOLS_PYTHON": python,
-        "STRATA_LEVEL_BUILD": PACK / "bin",
-        "STRATA_OVERLAY": PACK / "overlay",
-        "STRATA_PROGRAM": PACK / "bin" / "strata",
         "STRATA_CACHE": WORK / "cache",
         "STRATA_DATA": PACK / "data",
         "XDG_DATA_HOME": WORK / "data",
@@ -106,9 +76,30 @@ def variables(python: str) -> dict[str, str]:
         "TRITON_CACHE_DIR": WORK / "triton",
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "STRATA_PACK": PACK,
     }
-    return os.environ | {name: str(value) for name, value in own.items()}
+    return {name: str(value) for name, value in own.items()}
+
+
+def programs_for(python: str) -> tuple[Path, Environment]:
+    """The driver, and the levels' programs for this interpreter, as `run` makes them ready."""
+    try:
+        contents = Contents(PACK)
+        contents.check_machine()
+        return contents.driver(), Environment(contents, "", python)
+    except Refused as refused:
+        raise SystemExit(str(refused)) from None
+
+
+def variables(driver: Path, environment: Environment) -> dict[str, str]:
+    return os.environ | {
+        "STRATA_ROOT": str(PACK / "tree"),
+        "STRATA_PYTHON": environment.python,
+        "STRATA_TOOLS_PYTHON": environment.python,
+        "STRATA_LEVEL_BUILD": str(environment.folder),
+        "STRATA_OVERLAY": environment.overlay,
+        "STRATA_PROGRAM": str(driver),
+        "STRATA_PACK": str(PACK),
+    }
 
 
 class Results:
@@ -272,27 +263,30 @@ def main() -> int:
     begin = time.monotonic()
     steps = load_steps()
     WORK.mkdir(exist_ok=True, mode=0o700)
-    plan = steps.steps(PACK, options.python, options.device, options.rehearse)
+    os.environ |= own_folders()
+    driver, programs = PACK / "bin/strata", PACK / "bin"
+    if not options.list:
+        versions = versions_of(options.python)
+        driver, environment = programs_for(options.python)
+        programs = environment.folder
+    plan = steps.steps(PACK, driver, programs, options.python, options.device, options.rehearse)
     plan = chosen(plan, options.only, options.commands)
     print_plan(plan, options.list)
     if options.list:
         return 0
-    target, versions = packages_of(options.python)
-    link = PACK / "target"
-    link.unlink(missing_ok=True)
-    link.symlink_to(target)
-    write_built_with(target)
     results = Results(options.out.resolve())
     results.all |= {
         "title": steps.TITLE,
         "commit": (PACK / "commit").read_text().strip(),
         "machine": {"processors": os.cpu_count(), "system": platform.platform()},
         "versions": versions,
-        "differences": differences(steps.ASSUMED, versions, options.device),
+        "differences": environment.differences(),
     }
+    if options.device == "cuda" and not versions["device"]:
+        results.all["differences"].append("PyTorch sees no CUDA device")
     for line in results.all["differences"]:
         print(f"differs: {line}")
-    env = variables(options.python)
+    env = variables(driver, environment)
     for step in plan:
         print(f"step {step.number}: {step.title}", flush=True)
         for command in step.commands:
