@@ -7,6 +7,7 @@
 
 #include "libtorch/aten_network.hpp"
 #include "runnable.hpp"
+#include "strata/load_library.hpp"
 
 namespace {
 
@@ -19,9 +20,7 @@ constexpr const char* kMadeAgain = "remove its folder; it is made again";
 std::unique_ptr<AtenNetwork> open_network(const fs::path& file) {
   if (!fs::exists(file))
     throw Failure("failed", fmt::format("{} is missing", file.string()), "the level's prepare command makes it");
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr)
-    throw Failure("failed", fmt::format("cannot load {}: {}", file.string(), dlerror()), kMadeAgain);
+  void* handle = strata::load_library(file, kMadeAgain);
   auto* make = reinterpret_cast<decltype(make_generated_network)*>(dlsym(handle, "make_generated_network"));
   if (make == nullptr) throw Failure("failed", fmt::format("{} holds no network", file.string()), kMadeAgain);
   return std::unique_ptr<AtenNetwork>(make());

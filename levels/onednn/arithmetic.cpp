@@ -100,23 +100,7 @@ void add_or_subtract(Builder& b, double sign) {
   combine(b, sign > 0 ? algorithm::binary_add : algorithm::binary_sub, x, y);
 }
 
-// The count of batches that a batch norm has seen.
-void add_integers(Builder& b) {
-  if (b.is_tensor("other") || alpha_of(b) != 1) throw Unsupported("a sum of two integer tensors");
-  const Tensor operand = b.int64_tensor("self");
-  const Tensor x = b.in(operand, operand.desc), to = b.temporary(operand.desc);
-  const auto from = b.handle(x), into = b.handle(to);
-  const auto count = product(operand.dims()) / 2, term = static_cast<std::int64_t>(b.number("other"));
-  b.own("integers", [=] {
-    const auto* source = static_cast<const std::int64_t*>(from.get_data_handle());
-    auto* target = static_cast<std::int64_t*>(into.get_data_handle());
-    for (std::int64_t i = 0; i < count; ++i) target[i] = source[i] + term;
-  });
-  b.is(to);
-}
-
 void add(Builder& b) {
-  if (b.gives_integers()) return add_integers(b);
   add_or_subtract(b, 1);
 }
 void subtract(Builder& b) {

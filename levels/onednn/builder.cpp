@@ -33,12 +33,10 @@ std::vector<Tensor> Builder::tensors(std::string_view argument) const {
   return all;
 }
 
-Tensor Builder::int64_tensor(std::string_view argument) const {
-  return library_.integers(graph_, node_.tensor(argument));
-}
-
 Tensor Builder::rows(std::string_view argument) {
-  const Tensor& tensor = library_.integers(graph_, only_value(argument));
+  const int value = node_.tensor(argument);
+  if (graph_.value(value).type != graph::Type::int64) throw Unsupported("numbers of rows that are not int64");
+  const Tensor& tensor = library_.typed(graph_, value);
   return in(tensor, tensor.desc);
 }
 

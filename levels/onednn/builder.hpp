@@ -25,13 +25,12 @@ class Builder : public primitives::Arguments {
   Tensor tensor(std::string_view argument) const;
   std::optional<Tensor> optional(std::string_view argument) const;
   std::vector<Tensor> tensors(std::string_view argument) const;
-  Tensor int64_tensor(std::string_view argument) const;
   // What the forward call left for the value that this argument names.
   const Library::Left& left(std::string_view argument) const { return library_.left(node_.tensor(argument)); }
   // Leaves something for the backward call that reads output `i`.
   void leave(std::size_t i, Library::Left left) { library_.leave(node_.outputs.at(i), std::move(left)); }
   std::shared_ptr<Dropout> dropout() const { return library_.dropout(); }
-  // An int64 tensor as pairs of s32, row-major and to stay; the only tensor of a list, for the first dimension.
+  // An int64 tensor as pairs of s32, row-major and to stay.
   Tensor rows(std::string_view argument);
 
   // The tensor in exactly this layout; a reorder where it lies otherwise. Weights get memory of their own.
@@ -84,6 +83,10 @@ class Builder : public primitives::Arguments {
   // Strict float32, and a scratchpad that calls share.
   static dnnl::primitive_attr attr();
   const dnnl::engine& engine() const { return library_.engine(); }
+
+  Library& library() { return library_; }
+  const graph::Graph& graph() const { return graph_; }
+  const graph::Node& node() const { return node_; }
 
   // Brings outputs back to row-major where the layouts are to be PyTorch's.
   void finish();

@@ -68,21 +68,4 @@ std::int64_t Rows::first_of(std::int64_t i) const {
   return row * width_;
 }
 
-Lookup::Lookup(memory table, memory rows, memory to)
-    : table_(std::move(table)), to_(std::move(to)), rows_(table_, std::move(rows)) {}
-
-void Lookup::execute() {
-  const auto* table = static_cast<const float*>(table_.get_data_handle());
-  auto* to = static_cast<float*>(to_.get_data_handle());
-  for (std::int64_t i = 0; i < rows_.count(); ++i) to = std::copy_n(table + rows_.first_of(i), rows_.width(), to);
-}
-
-primitives::Description Lookup::describe() const {
-  return {.operation = "lookup",
-          .kernel = "strata",
-          .layouts = "rows of a table",
-          .moves_only = true,
-          .bytes_moved = rows_.count() * rows_.width() * static_cast<std::int64_t>(sizeof(float))};
-}
-
 }  // namespace strata::onednn

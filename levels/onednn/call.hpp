@@ -55,16 +55,4 @@ class Rows {
   std::int64_t height_, width_, count_;
 };
 
-// Output row i is the table's row that number i means.
-class Lookup final : public primitives::Primitive {
- public:
-  Lookup(memory table, memory rows, memory to);
-  void execute() override;
-  primitives::Description describe() const override;
-
- private:
-  memory table_, to_;
-  Rows rows_;
-};
-
 }  // namespace strata::onednn

@@ -10,13 +10,20 @@
 
 #include "builder.hpp"
 #include "call.hpp"
+#include "graph/calculation.hpp"
 #include "guarded.hpp"
 #include "operations.hpp"
+#include "typed.hpp"
 
 namespace strata::onednn {
 namespace {
 
 constexpr std::size_t alignment_bytes = 64;
+
+bool is_known(graph::Type type) {
+  return type == graph::Type::float32 || type == graph::Type::int64 || type == graph::Type::int32 ||
+         type == graph::Type::uint8 || type == graph::Type::boolean;
+}
 
 }  // namespace
 
@@ -37,13 +44,10 @@ std::vector<std::string> known_operations() {
 
 Result<void> Library::declare(const graph::Graph& graph, int value) {
   const auto& described = graph.value(value);
-  const bool integers = described.type == graph::Type::int64;
-  if (described.type != graph::Type::float32 && !integers) return {};  // an error only for an operation that reads it
+  if (!is_known(described.type)) return {};  // an error only for an operation that reads it
   return guarded([&] {
-    Dims dims = described.shape;
-    if (integers) dims.push_back(2);
     storages_.push_back(std::make_shared<Storage>());
-    tensors_[value] = {row_major(dims, integers ? memory::data_type::s32 : memory::data_type::f32), storages_.back(), 0,
+    tensors_[value] = {typed_desc(described.type, described.shape), storages_.back(), 0,
                        described.origin != graph::Origin::input};
   });
 }
@@ -51,13 +55,19 @@ Result<void> Library::declare(const graph::Graph& graph, int value) {
 Result<void> Library::create(const graph::Graph& graph, const graph::Node& node, primitives::Steps& steps) {
   return guarded([&] {
     Builder builder(*this, graph, node, steps);
-    strata::onednn::operations().find(builder.operation())->second(builder);
+    const auto typed = graph::is_typed(graph, node) ? typed_operation(builder.operation()) : nullptr;
+    (typed != nullptr ? typed : strata::onednn::operations().find(builder.operation())->second)(builder);
     builder.finish();
   });
 }
 
 Result<void> Library::publish(const graph::Graph& graph, int value, primitives::Steps& steps) {
   return guarded([&] {
+    if (const auto type = graph.value(value).type; type != graph::Type::float32) {
+      const Tensor& output = typed(graph, value);
+      published_.insert_or_assign(value, output.elsewhere() ? reordered(output, output.desc, steps) : output);
+      return;
+    }
     const Tensor& output = tensor(graph, value);
     const auto plain = row_major(output.dims(), output.desc.get_data_type());
     const bool lies_so = !output.elsewhere() && is_row_major(output.desc);
@@ -113,12 +123,11 @@ const Tensor& Library::tensor(const graph::Graph& graph, int value) const {
   return tensors_.at(value);
 }
 
-const Tensor& Library::integers(const graph::Graph& graph, int value) const {
+const Tensor& Library::typed(const graph::Graph& graph, int value) const {
   const auto& described = graph.value(value);
   const auto it = tensors_.find(value);
-  if (described.type != graph::Type::int64 || it == tensors_.end())
-    throw Unsupported(fmt::format("the tensor '{}' of type {} as a list of rows; int64, not computed, is needed",
-                                  described.name, name_of(described.type)));
+  if (it == tensors_.end())
+    throw Unsupported(fmt::format("the tensor '{}' of type {}", described.name, name_of(described.type)));
   return it->second;
 }
 

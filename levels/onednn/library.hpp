@@ -56,8 +56,8 @@ class Library final : public primitives::Primitives {
   Layouts layouts() const { return layouts_; }
   // The tensor of a value, which is float32. Throws Unsupported for one of another type.
   const Tensor& tensor(const graph::Graph& graph, int value) const;
-  // That of an int64 value: two s32 an element, since oneDNN knows no longer integers.
-  const Tensor& integers(const graph::Graph& graph, int value) const;
+  // That of a value of another type, which lies row-major as typed_desc() says.
+  const Tensor& typed(const graph::Graph& graph, int value) const;
   void set_tensor(int value, Tensor tensor) { tensors_.insert_or_assign(value, std::move(tensor)); }
   // Bytes of its own for a tensor of this layout.
   Tensor allocate(const memory::desc& desc, bool for_weight = false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that put values elsewhere: rolls, lookups by rows. Reorders into parts of the result, or copies.
+// Operations that put values elsewhere: rolls, gradients of lookups. Reorders into parts of the result, or copies.
 #include <algorithm>
 
 #include "call.hpp"
@@ -42,18 +42,6 @@ void one(Builder& b) {
   b.is(b.constant(b.shape(), std::vector<float>(static_cast<std::size_t>(product(b.shape())), 1.0F)));
 }
 
-void look_up(Builder& b, const Tensor& table, const Tensor& rows) {
-  const Tensor to = b.result(row_major(b.shape()));
-  b.add(std::make_unique<Lookup>(b.handle(b.plain(table)), b.handle(rows), b.handle(to)));
-}
-
-void index(Builder& b) {
-  look_up(b, b.tensor("self"), b.rows("indices"));
-}
-void embedding(Builder& b) {
-  look_up(b, b.tensor("weight"), b.rows("indices"));
-}
-
 // The reverse of a lookup: each row is added to the table's row that its number means.
 void embedding_backward(Builder& b) {
   const Tensor gradient = b.plain(b.tensor("grad_output")), numbers = b.rows("indices"),
@@ -76,8 +64,6 @@ void add_moves(Operations& table) {
   table["roll"] = roll;
   table["zero"] = table["zeros_like"] = zero;
   table["ones_like"] = one;
-  table["index"] = index;
-  table["embedding"] = embedding;
   table["embedding_dense_backward"] = embedding_backward;
 }
 

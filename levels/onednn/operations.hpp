@@ -13,9 +13,12 @@ using Make = void (*)(Builder&);
 using Operations = std::map<std::string_view, Make>;  // by ATen's name without overload
 
 const Operations& operations();
+// What an operation is of tensors that are not float32; nullptr: what it is of these.
+Make typed_operation(std::string_view name);
 
 void add_activations(Operations& table);
 void add_arithmetic(Operations& table);
+void add_calculations(Operations& table);  // on elements of any type
 void add_attention(Operations& table);
 void add_convolutions(Operations& table);
 void add_einsum(Operations& table);

@@ -9,12 +9,13 @@
 
 #include "guarded.hpp"
 #include "library.hpp"
+#include "typed.hpp"
 
 namespace strata::onednn {
 namespace {
 
-bool is_int64(const Storage& storage) {
-  return storage.home.get_data_type() == memory::data_type::s32;
+bool is_float32(const Storage& storage) {
+  return storage.home.get_data_type() == memory::data_type::f32;
 }
 
 // A reorder at once, outside of any run.
@@ -121,16 +122,11 @@ class OneUpdate final : public primitives::Update {
 
 Result<void> Library::declare_trained(const graph::Graph& graph, int value) {
   const auto& described = graph.value(value);
-  const bool integers = described.type == graph::Type::int64;
-  if (described.type != graph::Type::float32 && !integers)
-    return fail(fmt::format("it is of type {}, calculations are in float32", name_of(described.type)));
   return guarded([&] {
-    Dims dims = described.shape;
-    if (integers) dims.push_back(2);
-    const auto desc = row_major(dims, integers ? memory::data_type::s32 : memory::data_type::f32);
+    const auto desc = typed_desc(described.type, described.shape);
     auto& storage = storages_.emplace_back(std::make_shared<Storage>());
     storage->row_major_dims = desc.get_dims();
-    if (integers) settle(*storage, desc);
+    if (described.type != graph::Type::float32) settle(*storage, desc);
     tensors_[value] = {.desc = desc, .storage = storage, .offset = 0, .weight = false, .trained = true};
   });
 }
@@ -163,7 +159,7 @@ Tensor Library::fetched(const Tensor& tensor, const memory::desc& to, primitives
 
 void Library::write_trained(int value, const std::byte* data) {
   const Storage& storage = *tensors_.at(value).storage;
-  if (is_int64(storage)) {
+  if (!is_float32(storage)) {
     std::memcpy(storage.data, data, storage.home.get_size());
     return;
   }
@@ -172,7 +168,7 @@ void Library::write_trained(int value, const std::byte* data) {
 
 void Library::read_trained(int value, std::byte* into) const {
   const Storage& storage = *tensors_.at(value).storage;
-  if (is_int64(storage)) {
+  if (!is_float32(storage)) {
     std::memcpy(into, storage.data, storage.home.get_size());
     return;
   }

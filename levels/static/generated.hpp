@@ -9,13 +9,14 @@
 #include <string>
 
 #include "model.h"
+#include "strata/load_library.hpp"
 
 namespace strata::static_program {
 
-// Throws std::runtime_error. The library is never closed: oneDNN and OpenMP keep threads that run in it.
+// Throws std::runtime_error, load_library()'s among them.
 struct Generated {
-  explicit Generated(const std::filesystem::path& file) : handle(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle == nullptr) throw std::runtime_error("cannot load " + file.string() + ": " + dlerror());
+  explicit Generated(const std::filesystem::path& file)
+      : handle(load_library(file, "remove its folder; it is made again")) {
     find(error, "model_error");
     find(library, "model_library");
     find(input_count, "model_input_count");

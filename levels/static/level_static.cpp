@@ -2,6 +2,7 @@
 // The program that strata generated for the network, as a library: see README.md for what changes from the level above.
 #include <fmt/format.h>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +26,11 @@ class StaticLevel final : public strata::Level,
                           public strata::Trainable,
                           public strata::Profiled {
  public:
-  strata::About about() const override { return {.versions = {{"onednn", STRATA_ONEDNN_VERSION}}, .operations = {}}; }
+  strata::About about() const override {
+    const auto* version = dnnl_version();  // of the library that is there, which may be newer than the header
+    return {.versions = {{"onednn", fmt::format("{}.{}.{}", version->major, version->minor, version->patch)}},
+            .operations = {}};
+  }
 
   void load(const strata::Case& run_case, const strata::Bundle& bundle, const fs::path& cache) override {
     folder_ = bundle.folder;
@@ -116,8 +121,8 @@ class StaticLevel final : public strata::Level,
     for (std::size_t i = 0; i < bundle.inputs.size(); ++i) {
       const auto* known = program().input(static_cast<int>(i));
       const auto& shape = bundle.inputs[i].shape;
-      if (known == nullptr || bundle.inputs[i].name != known->name || static_cast<int>(shape.size()) != known->rank ||
-          !std::equal(shape.begin(), shape.end(), known->extents))
+      if (known == nullptr || bundle.inputs[i].name != known->name || bundle.inputs[i].dtype != known->type ||
+          static_cast<int>(shape.size()) != known->rank || !std::equal(shape.begin(), shape.end(), known->extents))
         throw Failure("failed",
                       fmt::format("the generated program was made for another input than '{}'", bundle.inputs[i].name),
                       "remove its folder; it is made again");

@@ -15,6 +15,8 @@ std::unique_ptr<Generated> opened(const fs::path& library) {
     throw Failure("failed", fmt::format("{} is missing", library.string()), "the level's prepare command makes it");
   try {
     return std::make_unique<Generated>(library);
+  } catch (const Failure&) {
+    throw;
   } catch (const std::runtime_error& error) {
     throw Failure("failed", error.what(), "remove its folder; it is made again");
   }
@@ -40,9 +42,7 @@ void Network::load(const fs::path& weights, const fs::path& constants) {
 
 void Network::set_input(std::span<const HostTensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (program_->set_input(model_.get(), static_cast<int>(i), reinterpret_cast<const float*>(inputs[i].view.data)) !=
-        0)
-      throw failure();
+    if (program_->set_input(model_.get(), static_cast<int>(i), inputs[i].view.data) != 0) throw failure();
 }
 
 void Network::run() {

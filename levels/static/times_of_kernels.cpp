@@ -56,10 +56,10 @@ Times read_profile(const std::string& text) {
 }
 
 // Of zeros: how long a kernel takes does not depend on its input.
-std::vector<std::vector<float>> inputs_of(const Generated& generated) {
-  std::vector<std::vector<float>> inputs;
+std::vector<std::vector<std::byte>> inputs_of(const Generated& generated) {
+  std::vector<std::vector<std::byte>> inputs;
   for (int i = 0; i < generated.input_count(); ++i)
-    inputs.emplace_back(static_cast<std::size_t>(generated.input(i)->elements), 0.0F);
+    inputs.emplace_back(static_cast<std::size_t>(generated.input(i)->bytes));
   return inputs;
 }
 

@@ -18,6 +18,11 @@ std::vector<std::int64_t> shape_of(const ModelTensor& tensor) {
   return {tensor.extents, tensor.extents + tensor.rank};
 }
 
+// Whether the tensor counts steps, which all else of a training's state does not.
+bool counts_steps(const ModelTensor& tensor) {
+  return std::string_view(tensor.type) == "I64";
+}
+
 // Null where the file lacks it; a tensor of another type or shape throws.
 const TensorView* fitting(const SafeTensors& file, const std::string& name, const std::vector<std::int64_t>& shape) {
   const auto* tensor = file.find(name);
@@ -31,7 +36,6 @@ const TensorView* fitting(const SafeTensors& file, const std::string& name, cons
 GeneratedTraining::GeneratedTraining(const fs::path& file) : Generated(file) {
   find(state_count, "model_state_count");
   find(state, "model_state");
-  find(state_is_count, "model_state_is_count");
   find(read, "model_read");
   find(write, "model_write");
   find(read_momentum, "model_read_momentum");
@@ -72,7 +76,7 @@ bool Training::changes(const std::string& name) const {
 
 HostTensor Training::present(int number) const {
   const auto& tensor = *program_.state(number);
-  auto values = allocate(program_.state_is_count(number) != 0 ? "I64" : "F32", shape_of(tensor));
+  auto values = allocate(tensor.type, shape_of(tensor));
   if (program_.read(network_->model(), tensor.name, writable(values)) != 0) throw network_->failure();
   return values;
 }
@@ -90,7 +94,7 @@ State Training::state() const {
   const auto prefixes = core::buffer_prefixes(optimiser_);
   for (int i = 0; i < program_.state_count(); ++i) {
     const auto& tensor = *program_.state(i);
-    if (program_.state_is_count(i) != 0) {
+    if (counts_steps(tensor)) {
       result.emplace_back(count_prefix + std::string(tensor.name), present(i));
       continue;
     }
@@ -120,7 +124,7 @@ void Training::load_state(const SafeTensors& state, std::int64_t step) {
   const auto prefixes = core::buffer_prefixes(optimiser_);
   for (int i = 0; i < program_.state_count(); ++i) {
     const auto* tensor = program_.state(i);
-    if (program_.state_is_count(i) != 0) {
+    if (counts_steps(*tensor)) {
       const auto* count = state.find(count_prefix + std::string(tensor->name));
       if (count != nullptr && !is_count(*count))
         throw Failure("failed", fmt::format("{}: the count '{}' is not one I64", state.where(), tensor->name));

@@ -21,7 +21,6 @@ struct GeneratedTraining : Generated {
   explicit GeneratedTraining(const std::filesystem::path& file);
   decltype(model_state_count)* state_count;
   decltype(model_state)* state;
-  decltype(model_state_is_count)* state_is_count;
   decltype(model_read)* read;
   decltype(model_write)* write;
   decltype(model_read_momentum)* read_momentum;

@@ -17,8 +17,25 @@ memory::dims row_major_strides(const memory::dims& dims) {
   return strides;
 }
 
+memory raw_handle(Internals& in, const Tensor& tensor) {
+  if (tensor.layout != Layout::plain) throw std::logic_error("bytes of a tensor that is not row-major");
+  return in.handle(tensor, memory::desc({tensor.bytes()}, memory::data_type::u8, memory::dims{1}));
+}
+
 memory::data_type data_type_of(Type type) {
-  return type == Type::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+  switch (type) {
+    case Type::float32:
+      return memory::data_type::f32;
+    case Type::bfloat16:
+      return memory::data_type::bf16;
+    case Type::int32:
+      return memory::data_type::s32;
+    case Type::uint8:
+    case Type::boolean:
+      return memory::data_type::u8;
+    default:
+      throw std::logic_error("int64 where oneDNN is called");
+  }
 }
 
 memory::desc row_major(const memory::dims& dims, Type type) {

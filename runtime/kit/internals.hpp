@@ -111,10 +111,12 @@ void Internals::add_own(Context context, bool moves_only, const char* kernel) {
   add_call(call);
 }
 
+// The bytes of a row-major tensor of any type.
+memory raw_handle(Internals& in, const Tensor& tensor);
 // Row-major; a scalar is {1}, since oneDNN knows no tensor without dimensions.
 memory::dims dims_of(const Shape& shape);
 memory::dims row_major_strides(const memory::dims& dims);
-memory::data_type data_type_of(Type type);
+memory::data_type data_type_of(Type type);  // throws for int64, which oneDNN does not know
 memory::desc row_major(const memory::dims& dims, Type type = Type::float32);
 memory::desc desc_of(const Tensor& tensor);
 // The tensor, or what it is in the other type, made in scratch memory.

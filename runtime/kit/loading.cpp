@@ -38,21 +38,17 @@ const FileTensor& tensor_of(const SafeTensors& file, const std::string& name) {
   return *tensor;
 }
 
-void read_rows(LoadedRows& list, const SafeTensors& file) {
-  const FileTensor& stored = tensor_of(file, list.name);
-  const auto bytes = list.rows.size() * sizeof(std::int64_t);
-  if (stored.type != "I64" || stored.bytes != bytes)
-    throw std::runtime_error("the list '" + list.name + "' of " + file.path() + " is " + stored.type + " " +
-                             text_of(stored.shape) + "; " + std::to_string(list.rows.size()) + " of I64 are needed");
-  std::memcpy(list.rows.data(), stored.data, bytes);
+const FileTensor& tensor_of(const SafeTensors& file, const std::string& name, Type type, const Shape& shape) {
+  const FileTensor& stored = tensor_of(file, name);
+  const std::vector<long> expected(shape.begin(), shape.end());
+  if (stored.type != name_of(type) || stored.shape != expected)
+    throw std::runtime_error("the weight '" + name + "' of " + file.path() + " is " + stored.type + " " +
+                             text_of(stored.shape) + "; " + name_of(type) + " " + text_of(expected) + " is needed");
+  return stored;
 }
 
 void read_weight(LoadedWeight& weight, const SafeTensors& file) {
-  const FileTensor& stored = tensor_of(file, weight.name);
-  const std::vector<long> expected(weight.shape.begin(), weight.shape.end());
-  if (stored.type != "F32" || stored.shape != expected)
-    throw std::runtime_error("the weight '" + weight.name + "' of " + file.path() + " is " + stored.type + " " +
-                             text_of(stored.shape) + "; F32 " + text_of(expected) + " is needed");
+  const FileTensor& stored = tensor_of(file, weight.name, Type::float32, weight.shape);
   weight.data = reinterpret_cast<const float*>(stored.data);
   if (reinterpret_cast<std::uintptr_t>(stored.data) % alignof(float) != 0) {
     weight.owned = allocate_unwritten(stored.bytes);
@@ -128,10 +124,14 @@ Weight Loading::named(const char* name, Shape shape, bool is_constant) {
   return {number, shape};
 }
 
-Rows Loading::named_rows(const char* name, Extent count, bool is_constant) {
+Tensor Loading::named_list(const char* name, Type type, Shape shape, bool is_constant) {
   const int number = number_of(lists, name, is_constant);
-  lists[static_cast<std::size_t>(number)].rows.resize(static_cast<std::size_t>(count));
-  return {number, count};
+  LoadedList& list = lists[static_cast<std::size_t>(number)];
+  const Tensor tensor{Region::listed, number, shape, Layout::plain, type};
+  if (!list.bytes) list.bytes = allocate(static_cast<std::size_t>(tensor.bytes()));
+  list.type = type;
+  list.shape = shape;
+  return tensor;
 }
 
 float* Loading::allocate_computed(int weight) {
@@ -157,7 +157,10 @@ void Loading::load_files(const char* weights_file, const char* constants_file,
     if (!second) second = std::make_unique<SafeTensors>(constants_file);
     return *second;
   };
-  for (auto& list : lists) read_rows(list, file_of(list));
+  for (auto& list : lists) {
+    const FileTensor& stored = tensor_of(file_of(list), list.name, list.type, list.shape);
+    std::memcpy(list.bytes.get(), stored.data, stored.bytes);
+  }
   for (std::size_t number = 0; number < weights.size(); ++number) {
     auto& weight = weights[number];
     weight.left = weight.uses;
@@ -188,11 +191,11 @@ Weight Program::constant(const char* name, Shape shape) {
   return loading().named(name, shape, true);
 }
 
-Rows Program::rows(const char* name, Extent count) {
-  return loading().named_rows(name, count, false);
+Tensor Program::listed(const char* name, Type type, Shape shape) {
+  return loading().named_list(name, type, shape, false);
 }
-Rows Program::constant_rows(const char* name, Extent count) {
-  return loading().named_rows(name, count, true);
+Tensor Program::constant_listed(const char* name, Type type, Shape shape) {
+  return loading().named_list(name, type, shape, true);
 }
 
 Weight Program::parameter(const char* name, Shape shape) {

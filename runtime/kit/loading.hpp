@@ -43,11 +43,13 @@ struct LoadedWeight {
   Bytes second;                           // that, where it is in host memory
 };
 
-// A list of integers, which stays.
-struct LoadedRows {
+// A tensor that is no float32, which stays as the file has it.
+struct LoadedList {
   std::string name;
   bool is_constant = false;
-  std::vector<std::int64_t> rows;
+  Type type = Type::int64;
+  Shape shape;
+  Bytes bytes;
 };
 
 // A step of load(): reads weights, writes one (`makes`), or stored bytes.
@@ -73,7 +75,7 @@ struct TrainingState {
 struct Loading {
   // A weight by its name in a file; asking twice is no matter.
   Weight named(const char* name, Shape shape, bool is_constant);
-  Rows named_rows(const char* name, Extent count, bool is_constant);
+  Tensor named_list(const char* name, Type type, Shape shape, bool is_constant);
   void add_load_step(LoadStep added);
   float* allocate_computed(int weight);  // memory for a weight that the running load step computes
   // Reads the files and runs all steps; what they hold in host memory ends with them. Throws with what is missing, or
@@ -83,7 +85,7 @@ struct Loading {
                   const std::function<const float*(int)>& permanent);
 
   std::vector<LoadedWeight> weights;
-  std::vector<LoadedRows> lists;
+  std::vector<LoadedList> lists;
   std::vector<LoadStep> load_steps;
   std::map<std::string, Weight> saved;
   TrainingState training;

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kit/indexing.hpp"
 #include "kit/internals.hpp"
+#include "kit/moving.hpp"
 #include "kit/training.hpp"
 
 namespace kit {
@@ -17,14 +19,19 @@ void need_plain(const Tensor& tensor) {
     throw std::logic_error("a part or another order of a tensor that is not row-major");
 }
 
-// A box of a row-major tensor: where it begins, and its strides.
-std::pair<memory::desc, std::size_t> box(const Tensor& tensor, const Shape& from, const Shape& step,
-                                         const Shape& length) {
-  need_plain(tensor);
+// Where a box begins, in elements, and its strides.
+std::pair<Extent, std::vector<Extent>> strides_of_box(const Tensor& tensor, const Shape& from, const Shape& step) {
   auto strides = row_major_strides(dims_of(tensor.shape));
   Extent first = 0;
   for (int i = 0; i < from.rank; ++i) first += from[i] * strides[static_cast<std::size_t>(i)];
   for (int i = 0; i < step.rank; ++i) strides[static_cast<std::size_t>(i)] *= step[i];
+  return {first, strides};
+}
+
+std::pair<memory::desc, std::size_t> box(const Tensor& tensor, const Shape& from, const Shape& step,
+                                         const Shape& length) {
+  need_plain(tensor);
+  const auto [first, strides] = strides_of_box(tensor, from, step);
   const auto type = data_type_of(tensor.type);
   return {memory::desc(dims_of(length), type, strides), static_cast<std::size_t>(first) * memory::data_type_size(type)};
 }
@@ -35,56 +42,44 @@ std::uint16_t rounded(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16U & 1U)) >> 16U);
 }
 
-// Writes a row-major tensor from one whose strides may be 0.
-struct Written {
+struct Moved {
   memory source, result;
-  std::vector<Extent> dims, strides;
-  Type type;
-  void operator()() const { type == Type::bfloat16 ? write<std::uint16_t>() : write<float>(); }
-  template <class Element>
-  void write() const {
-    const auto* from = static_cast<const Element*>(source.get_data_handle());
-    auto* to = static_cast<Element*>(result.get_data_handle());
-    const Extent inner = dims.back(), step = strides.back();
-    Extent rows = 1;
-    for (std::size_t d = 0; d + 1 < dims.size(); ++d) rows *= dims[d];
-#pragma omp parallel for schedule(static)
-    for (Extent row = 0; row < rows; ++row) {
-      Extent rest = row, at = 0;
-      for (std::size_t d = dims.size() - 1; d-- > 0;) {
-        at += rest % dims[d] * strides[d];
-        rest /= dims[d];
-      }
-      for (Extent i = 0; i < inner; ++i) to[row * inner + i] = from[at + i * step];
-    }
-  }
+  Move how;
+  void operator()() const { how.run(source.get_data_handle(), result.get_data_handle()); }
 };
 
 // Rows of a table of `extent` rows, each of `length` elements.
 struct Rows {
-  const Internals* in;
+  memory numbers;
+  Type type;
   const char* step;
-  kit::Rows numbers;
-  Extent extent, length;
-  const std::vector<std::int64_t>& all() const { return in->lists[static_cast<std::size_t>(numbers.number)].rows; }
-  Extent first_of(Extent row) const {
-    if (row < -extent || row >= extent)
-      throw std::runtime_error(std::string(step) + " looks up row " + std::to_string(row) + " in a table of " +
-                               std::to_string(extent));
-    return (row < 0 ? row + extent : row) * length;
+  Extent count, extent, length;
+
+  Rows(Internals& in, const Tensor& rows, Extent extent_of_table, Extent elements)
+      : numbers(raw_handle(in, rows)),
+        type(rows.type),
+        step(in.step),
+        count(rows.shape.elements()),
+        extent(extent_of_table),
+        length(elements / std::max<Extent>(count, 1)) {}
+  // Where the row begins that number i means.
+  Extent first_of(Extent i) const {
+    try {
+      return indexing::number_at(numbers.get_data_handle(), type, i, extent) * length;
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(step) + ": " + error.what());
+    }
   }
 };
 
 struct LookedUp {
   Rows rows;
   memory source, result;
-  Type type;
-  void operator()() const { type == Type::bfloat16 ? write<std::uint16_t>() : write<float>(); }
-  template <class Element>
-  void write() const {
-    const auto* from = static_cast<const Element*>(source.get_data_handle());
-    auto* to = static_cast<Element*>(result.get_data_handle());
-    for (const Extent row : rows.all()) to = std::copy_n(from + rows.first_of(row), rows.length, to);
+  Extent bytes;  // of an element
+  void operator()() const {
+    const auto* from = static_cast<const std::byte*>(source.get_data_handle());
+    auto* to = static_cast<std::byte*>(result.get_data_handle());
+    for (Extent i = 0; i < rows.count; ++i) to = std::copy_n(from + rows.first_of(i) * bytes, rows.length * bytes, to);
   }
 };
 
@@ -95,8 +90,8 @@ struct AddedUp {
     const auto* from = static_cast<const float*>(source.get_data_handle());
     auto* into = static_cast<float*>(table.get_data_handle());
     std::fill_n(into, rows.extent * rows.length, 0.0F);
-    for (const Extent row : rows.all()) {
-      float* to = into + rows.first_of(row);
+    for (Extent number = 0; number < rows.count; ++number) {
+      float* to = into + rows.first_of(number);
       for (Extent i = 0; i < rows.length; ++i) to[i] += from[i];
       from += rows.length;
     }
@@ -109,12 +104,34 @@ struct Filled {
   float value;
   Type type;
   void operator()() const {
-    if (type == Type::bfloat16)
-      std::fill_n(static_cast<std::uint16_t*>(result.get_data_handle()), elements, rounded(value));
-    else
-      std::fill_n(static_cast<float*>(result.get_data_handle()), elements, value);
+    switch (type) {
+      case Type::bfloat16:
+        return fill(rounded(value));
+      case Type::int64:
+        return fill(static_cast<std::int64_t>(value));
+      case Type::int32:
+        return fill(static_cast<std::int32_t>(value));
+      case Type::uint8:
+      case Type::boolean:
+        return fill(static_cast<std::uint8_t>(value));
+      default:
+        return fill(value);
+    }
+  }
+  template <class Element>
+  void fill(Element element) const {
+    std::fill_n(static_cast<Element*>(result.get_data_handle()), elements, element);
   }
 };
+
+// A move of what no library calculates with, or of strides that it refuses. `dims` with their strides.
+void add_move(Internals& in, const Tensor& source, Extent from, std::vector<Extent> from_strides, const Tensor& result,
+              Extent to, std::vector<Extent> to_strides, std::vector<Extent> dims, const char* kernel) {
+  in.add_own(Moved{raw_handle(in, source),
+                   raw_handle(in, result),
+                   {std::move(dims), std::move(from_strides), std::move(to_strides), from, to, bytes_of(source.type)}},
+             true, kernel);
+}
 
 // oneDNN refuses strides that look as if elements overlapped: the last of a part in steps may end the dimension.
 bool describable(Extent length, const Shape& step, const Tensor& tensor, int d) {
@@ -143,6 +160,8 @@ void copy_with_last_apart(Program& program, const Copy& how, int d) {
 
 void reorder(Program& program, const Reorder& how) {
   Internals& in = program.internals();
+  if (!is_floating(how.source.type))
+    return add_move(in, how.source, 0, {1}, how.result, 0, {1}, {how.source.shape.elements()}, "kit:copy");
   in.add_reorder(in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)));
 }
 
@@ -156,12 +175,23 @@ void permute(Program& program, const Permute& how) {
     new_dims.push_back(dims.at(static_cast<std::size_t>(i)));
     new_strides.push_back(strides[static_cast<std::size_t>(i)]);
   }
+  if (!is_floating(how.source.type))
+    return add_move(in, how.source, 0, new_strides, how.result, 0, row_major_strides(new_dims), new_dims,
+                    "kit:permute");
   const memory::desc view(new_dims, data_type_of(how.source.type), new_strides);
   in.add_reorder(in.handle(how.source, view), in.handle(how.result, desc_of(how.result)));
 }
 
 void copy(Program& program, const Copy& how) {
   if (how.length.elements() == 0) return;
+  if (!is_floating(how.source.type)) {
+    need_plain(how.source);
+    need_plain(how.result);
+    auto [from, from_strides] = strides_of_box(how.source, how.from, how.step);
+    auto [to, to_strides] = strides_of_box(how.result, how.to, how.result_step);
+    return add_move(program.internals(), how.source, from, from_strides, how.result, to, to_strides,
+                    dims_of(how.length), "kit:copy");
+  }
   for (int d = 0; d < how.length.rank; ++d)
     if (!describable(how.length[d], how.step, how.source, d) ||
         !describable(how.length[d], how.result_step, how.result, d))
@@ -175,20 +205,22 @@ void copy(Program& program, const Copy& how) {
 void expand(Program& program, const Expand& how) {
   need_plain(how.source);
   need_plain(how.result);
-  Internals& in = program.internals();
   const auto dims = dims_of(how.result.shape);
-  auto own = dims_of(how.source.shape);
-  own.insert(own.begin(), dims.size() - own.size(), 1);
-  auto strides = row_major_strides(own);
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    if (own[i] != dims[i]) strides[i] = 0;
-  in.add_own(Written{in.handle(how.source, desc_of(how.source)), in.handle(how.result, desc_of(how.result)), dims,
-                     strides, how.source.type},
-             true, "kit:expand");
+  add_move(program.internals(), how.source, 0, broadcast_strides(dims_of(how.source.shape), dims), how.result, 0,
+           row_major_strides(dims), dims, "kit:expand");
 }
 
 void concatenate(Program& program, const Concatenate& how) {
   Internals& in = program.internals();
+  if (!is_floating(how.result.type)) {
+    Shape to;
+    to.rank = how.result.shape.rank;
+    for (const Tensor& source : how.sources) {
+      copy(program, {source, {}, {}, source.shape, how.result, to, {}});
+      to[how.axis] += source.shape[how.axis];
+    }
+    return;
+  }
   std::vector<memory::desc> descs;
   std::vector<std::pair<int, memory>> arguments;
   for (const Tensor& source : how.sources) {
@@ -202,34 +234,23 @@ void concatenate(Program& program, const Concatenate& how) {
 }
 
 void look_up(Program& program, const LookUp& how) {
-  need_plain(how.source);
-  need_plain(how.result);
   Internals& in = program.internals();
-  const Extent length = how.result.shape.elements() / std::max<Extent>(how.rows.count, 1);
-  in.add_own(LookedUp{{&in, in.step, how.rows, how.source.shape[0], length},
-                      handle_of(in, how.source),
-                      handle_of(in, how.result),
-                      how.source.type},
+  in.add_own(LookedUp{Rows(in, how.rows, how.source.shape[0], how.result.shape.elements()), raw_handle(in, how.source),
+                      raw_handle(in, how.result), bytes_of(how.source.type)},
              true, "kit:look_up");
 }
 
 void add_rows(Program& program, const LookUp& how) {
-  need_plain(how.source);
-  need_plain(how.result);
   Internals& in = program.internals();
-  const Extent length = how.source.shape.elements() / std::max<Extent>(how.rows.count, 1);
-  in.add_own(
-      AddedUp{
-          {&in, in.step, how.rows, how.result.shape[0], length}, handle_of(in, how.source), handle_of(in, how.result)},
-      false, "kit:add_rows");
+  in.add_own(AddedUp{Rows(in, how.rows, how.result.shape[0], how.source.shape.elements()), raw_handle(in, how.source),
+                     raw_handle(in, how.result)},
+             false, "kit:add_rows");
 }
 
 void fill(Program& program, const Fill& how) {
   Internals& in = program.internals();
-  need_plain(how.result);
-  in.add_own(
-      Filled{in.handle(how.result, desc_of(how.result)), how.result.shape.elements(), how.value, how.result.type}, true,
-      "kit:fill");
+  in.add_own(Filled{raw_handle(in, how.result), how.result.shape.elements(), how.value, how.result.type}, true,
+             "kit:fill");
 }
 
 }  // namespace kit

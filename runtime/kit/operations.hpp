@@ -2,13 +2,15 @@
 // What a stage of a program is made of: each function adds one operation, with its tensors, to the program. Layouts of
 // activations are as given; weights are stored as the library likes them best. Tensors are float32. Convolutions,
 // products, activations, arithmetic, poolings with windows of one size, means, softmax, layer norms, attention and what
-// only moves elements also read and write bfloat16.
+// only moves elements also read and write bfloat16; calculate() and what only moves elements have all types.
 #pragma once
 
 #include <vector>
 
+#include "kit/elements.hpp"
 #include "kit/function.hpp"
 #include "kit/program.hpp"
+#include "kit/resize.hpp"
 
 namespace kit {
 
@@ -39,8 +41,11 @@ struct Convolution {
   PostOps then = {};
 };
 void convolution(Program& program, const Convolution& how);
-// The same by the kit's own kernels (winograd.hpp, direct.hpp), for images in blocks. `then`: a sum with a tensor that
-// lies as the result does and may be it, then relu or clip to bounds that hold 0; each may be left out.
+// The gradient of a convolution's input as a layer (ConvTranspose): weight [inputs, outputs / groups, ...], `before`
+// and `after` the padding of that convolution. No posts.
+void transposed_convolution(Program& program, const Convolution& how);
+// A convolution by the kit's own kernels (winograd.hpp, direct.hpp), for images in blocks. `then`: a sum with a tensor
+// that lies as the result does and may be it, then relu or clip to bounds that hold 0; each may be left out.
 void winograd_convolution(Program& program, const Convolution& how);  // 3x3, stride 1, padding 0, 1 or 2
 void direct_convolution(Program& program, const Convolution& how);
 
@@ -85,6 +90,16 @@ struct UnevenPool {
   float divisor = 0;  // 0: as the spans say
 };
 void uneven_average_pool(Program& program, const UnevenPool& how);
+
+// An image brought to the result's height and width; both lie in one layout. `row_scale`, `column_scale`: old pixels a
+// new one, 0: as the extents say. `corners`: the outermost pixels lie on each other.
+struct ResizeImage {
+  Tensor source, result;
+  Resizing how = Resizing::nearest;
+  double row_scale = 0, column_scale = 0;
+  bool corners = false;
+};
+void resize(Program& program, const ResizeImage& how);
 
 // scale x + shift by channel, with scale and shift of one element a channel.
 struct ScaleShift {
@@ -142,6 +157,30 @@ void subtract(Program& program, const Combine& how);
 void multiply(Program& program, const Combine& how);
 void divide(Program& program, const Combine& how);
 
+// A tensor or a number.
+struct Operand {
+  Operand() = default;
+  Operand(const Tensor& of) : tensor(of) {}  // implicit, as of numbers
+  Operand(double value) : is_number(true), number(value) {}
+  Operand(std::int64_t value) : is_number(true), whole(value), number(static_cast<double>(value)) {}
+  Operand(int value) : Operand(static_cast<std::int64_t>(value)) {}
+  Tensor tensor;
+  bool is_number = false;
+  std::int64_t whole = 0;
+  double number = 0;
+  explicit operator bool() const { return is_number || tensor; }
+};
+
+// Row-major tensors of any type but bfloat16, which are broadcast to the result's shape (elements.hpp). `in_float`: it
+// is calculated in float32, else in int64.
+struct Calculate {
+  Calculation how;
+  Operand left, right, third;
+  Tensor result;
+  bool in_float = false;
+};
+void calculate(Program& program, const Calculate& how);
+
 struct Softmax {
   Tensor source, result;
   int axis = 0;
@@ -197,14 +236,41 @@ struct Expand {
 };
 void expand(Program& program, const Expand& how);  // writes a broadcast tensor out
 
-// The source's parts along its first dimension that `rows` names, one behind the other; a number below 0 counts from
-// the end.
+// The source's parts along its first dimension that `rows` names, int64 or int32, one behind the other; a number below
+// 0 counts from the end, and one of a part that is not there throws while the program runs.
 struct LookUp {
-  Tensor source;
-  Rows rows;
-  Tensor result;
+  Tensor source, rows, result;
 };
 void look_up(Program& program, const LookUp& how);
+
+// Elements of any type by numbers, int64 or int32, of each axis of the source; a tensor that is none leaves its axis
+// whole. The numbers are broadcast to each other; their axes stand in the result where the first is, or in front where
+// whole axes lie between. A number out of range throws while the program runs.
+struct Pick {
+  Tensor source;
+  std::vector<Tensor> numbers;
+  Tensor result;
+};
+void pick(Program& program, const Pick& how);
+
+// result[..., i, ...] = source[..., numbers[..., i, ...], ...] along an axis.
+struct Gather {
+  Tensor source, numbers;
+  int axis = 0;
+  Tensor result;
+};
+void gather(Program& program, const Gather& how);
+
+// Of row-major tensors of any type.
+struct AlongAxis {
+  Tensor source;
+  int axis = 0;
+  Tensor result;
+};
+void running_sum(Program& program, const AlongAxis& how);
+// int64, without the axis (or of extent 1 there); the first of equal ones.
+void place_of_largest(Program& program, const AlongAxis& how);
+void place_of_smallest(Program& program, const AlongAxis& how);
 
 struct Fill {
   Tensor result;

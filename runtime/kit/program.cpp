@@ -30,9 +30,9 @@ Program::Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, co
     : internals_(std::make_unique<Internals>()) {
   internals_->arena_bytes = static_cast<std::size_t>(arena_bytes);
   internals_->readers.resize(inputs.size());
-  for (const Extent elements : outputs) {
+  for (const Extent bytes : outputs) {
     internals_->output_offsets.push_back(internals_->output_bytes);
-    internals_->output_bytes += (static_cast<std::size_t>(elements) * sizeof(float) + 63) / 64 * 64;
+    internals_->output_bytes += (static_cast<std::size_t>(bytes) + 63) / 64 * 64;
   }
 }
 
@@ -83,14 +83,15 @@ void Program::finish() {
     std::byte* start = region == Region::arena     ? in.arena.get() + place
                        : region == Region::output  ? in.outputs.get() + in.output_offsets.at(place)
                        : region == Region::scratch ? in.scratch.get() + place
+                       : region == Region::listed  ? in.lists.at(place).bytes.get()
                                                    : in.weight_memory.get() + in.stored.at(place).offset;
     handle.set_data_handle(start + offset);
   }
   in.finished = true;
 }
 
-void Program::set_input(int number, const float* data) {
-  auto* start = reinterpret_cast<std::byte*>(const_cast<float*>(data));  // oneDNN's handles know no const
+void Program::set_input(int number, const void* data) {
+  auto* start = static_cast<std::byte*>(const_cast<void*>(data));  // oneDNN's handles know no const
   for (auto& [handle, offset] : internals_->readers.at(static_cast<std::size_t>(number)))
     handle.set_data_handle(start + offset);
 }
@@ -103,9 +104,8 @@ void Program::start() {
 
 void Program::wait() {}
 
-const float* Program::output(int number) const {
-  return reinterpret_cast<const float*>(internals_->outputs.get() +
-                                        internals_->output_offsets.at(static_cast<std::size_t>(number)));
+const void* Program::output(int number) const {
+  return internals_->outputs.get() + internals_->output_offsets.at(static_cast<std::size_t>(number));
 }
 
 Facts Program::facts() const {

@@ -43,7 +43,7 @@ int use_threads(int threads);
 
 class Program {
  public:
-  // `inputs`, `outputs`: elements of each.
+  // `inputs`, `outputs`: bytes of each.
   Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, const std::vector<Extent>& outputs);
   ~Program();
   Program(const Program&) = delete;
@@ -56,9 +56,9 @@ class Program {
   // For stages, until finish(). A weight by its name in the file of weights or of constants; asking twice is no matter.
   Weight weight(const char* name, Shape shape);
   Weight constant(const char* name, Shape shape);
-  // Lists of integers likewise.
-  Rows rows(const char* name, Extent count);
-  Rows constant_rows(const char* name, Extent count);
+  // What is no float32 likewise; it stays as it is in the file.
+  Tensor listed(const char* name, Type type, Shape shape);
+  Tensor constant_listed(const char* name, Type type, Shape shape);
   // In a training step: a parameter that is trained, a buffer that the step changes.
   Weight parameter(const char* name, Shape shape);
   Weight buffer(const char* name, Shape shape);
@@ -84,8 +84,8 @@ class Program {
   // Puts a weight set in; `constants` may be null where the network has none. Throws with what is missing or of
   // another shape or type.
   void load(const char* weights, const char* constants);
-  // Contiguous float32, which must live until the run has ended.
-  void set_input(int number, const float* data);
+  // Contiguous, of the input's type, which must live until the run has ended.
+  void set_input(int number, const void* data);
   // A run; on a GPU it is done, and the results are there, only when wait() returns.
   void start();
   void wait();
@@ -113,7 +113,7 @@ class Program {
   bool read_square(const char* name, float* data) const;
   bool write_square(const char* name, const float* data);
   // Result `number` of the last run, contiguous.
-  const float* output(int number) const;
+  const void* output(int number) const;
   Facts facts() const;
   // Runs `rounds` times and gives a line for each call: least microseconds, step, kernel.
   std::string profile(int rounds);

@@ -61,6 +61,7 @@ std::byte* Internals::address(const Tensor& tensor) const {
       return weight_memory.get() + stored.at(at).offset;
     case Region::scratch:
       return scratch.get() + at;
+    case Region::listed:  // numbers of rows, which lie in tables
     case Region::none:
       break;
   }

@@ -3,6 +3,7 @@
 #include "kit_cuda/kernels/move.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -29,17 +30,20 @@ void add_part(Internals& in, const char* kernel, const Tensor& from, const Part&
 
 // Where the numbers of rows of a table of `height` lie, behind a place for a fault; they are checked when they are
 // loaded, so that no kernel meets one.
-std::size_t add_numbers(Internals& in, const Rows& rows, Extent height) {
-  const std::vector<std::int64_t> none(static_cast<std::size_t>(rows.count) + 1);
+std::size_t add_numbers(Internals& in, const Tensor& rows, Extent height) {
+  if (rows.region != Region::listed || rows.type != Type::int64)
+    throw std::logic_error("rows that are no int64 of the weights' files, on a GPU");
+  const std::vector<std::int64_t> none(static_cast<std::size_t>(rows.shape.elements()) + 1);
   const auto place = in.table(none.data(), none.size() * sizeof(std::int64_t));
-  in.add_load_step({{}, -1, [&in, number = rows.number, height, place, step = std::string(in.step)] {
-                      const auto& all = in.lists[static_cast<std::size_t>(number)].rows;
-                      for (const auto row : all)
+  in.add_load_step({{}, -1, [&in, rows, height, place, step = std::string(in.step)] {
+                      const auto* all = reinterpret_cast<const std::int64_t*>(
+                          in.lists[static_cast<std::size_t>(rows.at)].bytes.get());
+                      for (const auto row : std::span(all, static_cast<std::size_t>(rows.shape.elements())))
                         if (row < -height || row >= height)
                           throw std::runtime_error(step + " looks up row " + std::to_string(row) + " in a table of " +
                                                    std::to_string(height));
-                      device::copy_to_device(in.table_memory.get() + place + sizeof(std::int64_t), all.data(),
-                                             all.size() * sizeof(std::int64_t), in.stream);
+                      device::copy_to_device(in.table_memory.get() + place + sizeof(std::int64_t), all,
+                                             static_cast<std::size_t>(rows.bytes()), in.stream);
                     }});
   return place;
 }
@@ -87,7 +91,7 @@ void concatenate(Program& program, const Concatenate& how) {
 
 void look_up(Program& program, const LookUp& how) {
   Internals& in = program.internals();
-  const auto height = how.source.shape[0], count = how.rows.count;
+  const auto height = how.source.shape[0], count = how.rows.shape.elements();
   const auto length = how.result.shape.elements() / std::max<Extent>(count, 1);
   in.add(
       "look_up",
@@ -100,7 +104,7 @@ void look_up(Program& program, const LookUp& how) {
 
 void add_rows(Program& program, const LookUp& how) {
   Internals& in = program.internals();
-  const auto height = how.result.shape[0], count = how.rows.count;
+  const auto height = how.result.shape[0], count = how.rows.shape.elements();
   const auto length = how.source.shape.elements() / std::max<Extent>(count, 1);
   in.add("add_rows", [&in, how, height, length, count, place = add_numbers(in, how.rows, height)](Stream on) {
     auto* fault = numbers_at(in, place);

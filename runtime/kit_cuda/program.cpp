@@ -18,14 +18,14 @@ Program::Program(std::int64_t arena_bytes, const std::vector<Extent>& inputs, co
     : internals_(std::make_unique<Internals>()) {
   Internals& in = *internals_;
   in.arena_bytes = static_cast<std::size_t>(arena_bytes);
-  for (const Extent elements : inputs) {
-    in.input_bytes.push_back(static_cast<std::size_t>(elements) * sizeof(float));
+  for (const Extent bytes : inputs) {
+    in.input_bytes.push_back(static_cast<std::size_t>(bytes));
     in.input_offsets.push_back(in.inputs_bytes);
     in.inputs_bytes += whole_lines(in.input_bytes.back());
   }
-  for (const Extent elements : outputs) {
+  for (const Extent bytes : outputs) {
     in.output_offsets.push_back(in.output_bytes);
-    in.output_bytes += whole_lines(static_cast<std::size_t>(elements) * sizeof(float));
+    in.output_bytes += whole_lines(static_cast<std::size_t>(bytes));
   }
 }
 
@@ -59,7 +59,7 @@ void Program::finish() {
   internals_->allocate_all();
 }
 
-void Program::set_input(int number, const float* data) {
+void Program::set_input(int number, const void* data) {
   internals_->staged.at(static_cast<std::size_t>(number))->put(data);
 }
 
@@ -76,9 +76,8 @@ void Program::run_phase(int phase) {
   wait();
 }
 
-const float* Program::output(int number) const {
-  return reinterpret_cast<const float*>(internals_->results.get() +
-                                        internals_->output_offsets.at(static_cast<std::size_t>(number)));
+const void* Program::output(int number) const {
+  return internals_->results.get() + internals_->output_offsets.at(static_cast<std::size_t>(number));
 }
 
 Facts Program::facts() const {

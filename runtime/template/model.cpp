@@ -55,7 +55,7 @@ int model_load(Model* model, const char* weights, const char* constants) {
   });
 }
 
-int model_set_input(Model* model, int number, const float* data) {
+int model_set_input(Model* model, int number, const void* data) {
   return guarded(-1, [&] {
     model->program.set_input(number, data);
     return 0;
@@ -80,7 +80,7 @@ int model_run(Model* model) {
   return model_start(model) == 0 ? model_wait(model) : -1;
 }
 
-const float* model_output(const Model* model, int number) {
+const void* model_output(const Model* model, int number) {
   return model->program.output(number);
 }
 

@@ -15,12 +15,15 @@ extern "C" {
 
 typedef struct Model Model;
 
-/* An input or output: contiguous float32 of `rank` extents, `elements` in all. */
+/* An input or output: contiguous, of `rank` extents, `elements` in all. `type` is as safetensors files have it: F32
+   (float), I64, I32, U8, BOOL (a byte, 0 or 1). */
 typedef struct {
   const char* name;
+  const char* type;
   int rank;
   int64_t extents[8];
   int64_t elements;
+  int64_t bytes;
 } ModelTensor;
 
 /* Bytes that a Model holds, and what a run consists of. */
@@ -48,14 +51,14 @@ void model_destroy(Model* model);
    of what is no weight of the network, or NULL where there is none. 0, or -1 on failure. */
 int model_load(Model* model, const char* weights, const char* constants);
 /* Of the tensor as declared; must live until the run has ended. 0, or -1 on failure. */
-int model_set_input(Model* model, int number, const float* data);
+int model_set_input(Model* model, int number, const void* data);
 int model_run(Model* model); /* 0, or -1 on failure */
 /* The two halves of model_run. A program on a GPU computes meanwhile, so that inputs of the next run can be set between
    them, which go to the device at once; one on a processor is done when the first half returns. */
 int model_start(Model* model);
 int model_wait(Model* model);
 /* Of the last run that was waited for, valid until the next. */
-const float* model_output(const Model* model, int number);
+const void* model_output(const Model* model, int number);
 ModelFacts model_facts(const Model* model);
 /* A line for each call: least microseconds of `rounds` runs, layer, kernel. Valid until the next call of it. */
 const char* model_profile(Model* model, int rounds);

@@ -29,7 +29,9 @@ Result guarded(Result failed, const Work& work) {
 }
 
 inline ModelTensor tensor_of(const network::Port& port) {
-  ModelTensor tensor{port.name, port.shape.rank, {}, port.shape.elements()};
+  const auto elements = port.shape.elements();
+  ModelTensor tensor{
+      port.name, kit::name_of(port.type), port.shape.rank, {}, elements, elements * kit::bytes_of(port.type)};
   for (int i = 0; i < port.shape.rank; ++i) tensor.extents[i] = port.shape[i];
   return tensor;
 }
@@ -47,14 +49,14 @@ inline const ModelTensor* tensor_at(const std::vector<ModelTensor>& tensors, int
 }
 
 template <std::size_t count>
-std::vector<kit::Extent> elements_of(const network::Port (&ports)[count]) {
+std::vector<kit::Extent> bytes_of(const network::Port (&ports)[count]) {
   std::vector<kit::Extent> all;
-  for (const auto& port : ports) all.push_back(port.shape.elements());
+  for (const auto& port : ports) all.push_back(tensor_of(port).bytes);
   return all;
 }
 
 struct Model {
-  kit::Program program{network::arena_bytes, elements_of(network::inputs), elements_of(network::outputs)};
+  kit::Program program{network::arena_bytes, bytes_of(network::inputs), bytes_of(network::outputs)};
   int threads = 0;
   std::string profile;
 };

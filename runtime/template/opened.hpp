@@ -62,7 +62,7 @@ inline const kit::FileTensor& tensor_of(const kit::SafeTensors& file, const std:
 
 inline const kit::FileTensor& input_of(const kit::SafeTensors& file, const std::string& group, int number) {
   const ModelTensor& input = *model_input(number);
-  return tensor_of(file, group + "/" + input.name, "F32", shape_of(input));
+  return tensor_of(file, group + "/" + input.name, input.type, shape_of(input));
 }
 
 // What the reference says of a result: its float64 numbers and the error that is allowed.
@@ -76,16 +76,25 @@ inline Expected expected(const kit::SafeTensors& reference, const std::string& n
   return {tensor_of(reference, "output/" + name, "F64", shape), bound};
 }
 
+// Element i of a tensor as the network gives it; whole numbers beyond 2^53 rounded.
+inline double number_at(const void* data, const std::string& type, std::size_t i) {
+  if (type == "F32") return static_cast<double>(static_cast<const float*>(data)[i]);
+  if (type == "I64") return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
+  if (type == "I32") return static_cast<double>(static_cast<const std::int32_t*>(data)[i]);
+  return static_cast<double>(static_cast<const std::uint8_t*>(data)[i]);
+}
+
 // ||got - wanted|| and ||wanted||, of as many float64 numbers as `wanted` has; not a number where a result is none.
 struct Norms {
   double difference = 0, size = 0;
 };
-inline Norms norms_of(const float* got, const kit::FileTensor& wanted) {
+inline Norms norms_of(const void* got, const ModelTensor& about, const kit::FileTensor& wanted) {
   Norms squares;
   for (std::size_t i = 0; i < wanted.bytes / sizeof(double); ++i) {
     double value = 0;
     std::memcpy(&value, wanted.data + i * sizeof value, sizeof value);
-    squares.difference += (static_cast<double>(got[i]) - value) * (static_cast<double>(got[i]) - value);
+    const double difference = number_at(got, about.type, i) - value;
+    squares.difference += difference * difference;
     squares.size += value * value;
   }
   return {std::sqrt(squares.difference), std::sqrt(squares.size)};
@@ -97,9 +106,9 @@ class Inputs {
   Inputs(const kit::SafeTensors& file, const std::string& group) {
     for (int i = 0; i < model_input_count(); ++i) {
       const auto& input = input_of(file, group, i);
-      places_.emplace_back(reinterpret_cast<const float*>(input.data));
-      if (reinterpret_cast<std::uintptr_t>(input.data) % alignof(float) == 0) continue;
-      aligned_.emplace_back(input.bytes / sizeof(float));
+      places_.emplace_back(input.data);
+      if (reinterpret_cast<std::uintptr_t>(input.data) % alignof(std::int64_t) == 0) continue;
+      aligned_.emplace_back(input.bytes / sizeof(std::int64_t) + 1);
       std::memcpy(aligned_.back().data(), input.data, input.bytes);
       places_.back() = aligned_.back().data();
     }
@@ -110,6 +119,6 @@ class Inputs {
   }
 
  private:
-  std::vector<const float*> places_;
-  std::vector<std::vector<float>> aligned_;
+  std::vector<const void*> places_;
+  std::vector<std::vector<std::int64_t>> aligned_;
 };

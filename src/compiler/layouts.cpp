@@ -38,6 +38,8 @@ class Rules {
         name == "strata.dropout_train" || name == "strata.dropout_backward")
       return alike(true);
     if (is_average_pool(step_) && windows_are_alike(p_, step_)) return alike(true);
+    if (name.starts_with("upsample_")) return alike(true);
+    if (name == "conv_transpose2d") return alike_in(node_.integer("groups") == 1 ? best() : Layout::channels_last);
     if (is_elementwise(step_)) return elementwise();
     return plain;
   }

@@ -9,6 +9,8 @@
 #include "compiler/passes/passes.hpp"
 #include "compiler/step_builder.hpp"
 #include "compiler/use_def.hpp"
+#include "graph/calculation.hpp"
+#include "graph/expand.hpp"
 #include "graph/operations.hpp"
 
 namespace strata::compiler {
@@ -52,6 +54,7 @@ void remove_identities(Program& program) {
 Result<Program> lower(graph::Graph graph, std::int64_t block) {
   if (block != 8 && block != 16)
     return fail(fmt::format("blocks of {} channels", block), "allowed are 8 and 16", Exit::usage);
+  graph = STRATA_TRY(graph::expanded(std::move(graph)));
   Program program;
   program.block = block;
   try {
@@ -70,6 +73,7 @@ Result<Program> lower(graph::Graph graph, std::int64_t block) {
       value.consumers.clear();
     }
     program.graph = std::move(graph);
+    for (auto& step : program.steps) step.typed = graph::is_typed(program.graph, step.node);
     expand_einsums(program);
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "remove the bundle's folder; it is made again");

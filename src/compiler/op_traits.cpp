@@ -39,7 +39,7 @@ std::optional<PostOp> clamped(const graph::Node& node) {
 std::optional<PostOp> as_activation(const Step& step) {
   const auto& node = step.node;
   const auto name = node.operation();
-  if (!step.posts.empty() || step.view) return std::nullopt;
+  if (!step.posts.empty() || step.view || step.typed) return std::nullopt;
   static const std::set<std::string_view> simple{"relu", "hardswish", "hardsigmoid", "sigmoid", "tanh", "silu"};
   if (simple.contains(name)) return activation(name.c_str());
   if (name == "relu6") return activation("clamp", 0, 6);
@@ -84,24 +84,31 @@ bool is_input_gradient(const Step& step) {
 }
 
 bool is_elementwise(const Step& step) {
-  static const std::set<std::string_view> names{
-      "abs",        "add",        "clamp",   "clamp_max", "clamp_min", "copy",        "div",
-      "elu",        "erf",        "exp",     "gelu",      "log",       "hardsigmoid", "hardswish",
-      "hardtanh",   "leaky_relu", "maximum", "minimum",   "mish",      "mul",         "neg",
-      "pow",        "reciprocal", "relu",    "relu6",     "rsqrt",     "rsub",        "sigmoid",
-      "silu",       "softplus",   "sqrt",    "square",    "sub",       "tanh",        "strata.scale_shift",
-      "strata.copy"};
+  static const std::set<std::string_view> names{"abs",         "add",
+                                                "clamp",       "clamp_max",
+                                                "clamp_min",   "copy",
+                                                "div",         "elu",
+                                                "exp",         "gelu",
+                                                "hardsigmoid", "hardswish",
+                                                "hardtanh",    "leaky_relu",
+                                                "mul",         "neg",
+                                                "relu",        "relu6",
+                                                "rsub",        "sigmoid",
+                                                "silu",        "sqrt",
+                                                "sub",         "tanh",
+                                                "strata.copy", "strata.scale_shift"};
   static const std::set<std::string_view> gradients{"gelu_backward",       "hardsigmoid_backward", "hardswish_backward",
                                                     "leaky_relu_backward", "silu_backward",        "sigmoid_backward",
                                                     "tanh_backward",       "strata.clamp_backward"};
   const auto& node = step.node;
+  if (step.typed) return false;  // it has one layout, and results of other types than its operands
   if (node.operation() == "batch_norm") return !node.flag("training");
   return names.contains(node.operation()) || gradients.contains(node.operation());
 }
 
 bool supports_post_ops(const Step& step) {
   if (step.node.operation() == "strata.batch_norm_train") return true;
-  return !step.view && step.when == When::run && step.node.outputs.size() == 1 &&
+  return !step.view && !step.typed && step.when == When::run && step.node.outputs.size() == 1 &&
          (is_convolution(step) || is_linear(step) ||
           among(step, {"matmul", "mm", "bmm", "addmm", "add", "mul", "sub", "div", "strata.scale_shift"}));
 }

@@ -54,6 +54,7 @@ struct Step {
   Kernel kernel = Kernel::library;
   Phase phase = Phase::forward;
   bool view = false;   // nothing is to be done: the output is the bytes of the first operand under another shape
+  bool typed = false;  // it reads or writes what is neither float32 nor bfloat16, which no library calculates with
   bool again = false;  // repeats a step of the forward phase, whose results were not kept (passes/recompute.cpp)
   std::vector<std::string> graph_nodes;  // names of the graph's nodes whose work it does, its own first
 };

@@ -44,10 +44,24 @@ std::string layout_literal(compiler::Layout layout, std::int64_t block) {
   return layout == compiler::Layout::channels_last ? "Layout::channels_last" : fmt::format("Layout::blocked{}", block);
 }
 
+std::string type_literal(graph::Type type) {
+  switch (type) {
+    case graph::Type::float32:
+    case graph::Type::bfloat16:
+    case graph::Type::int64:
+    case graph::Type::int32:
+    case graph::Type::uint8:
+    case graph::Type::boolean:
+      return fmt::format("Type::{}", graph::name_of(type) == "bool" ? "boolean" : graph::name_of(type));
+    default:
+      return {};
+  }
+}
+
 ValueNames::ValueNames(const compiler::Program& program, const std::set<std::string>& in_constants)
     : program_(program) {
   Names names;
-  for (const char* word : {"arena", "input", "output", "bfloat16", "Layout", "Tensor", "Weight", "Program"})
+  for (const char* word : {"arena", "input", "output", "typed", "Type", "Layout", "Tensor", "Weight", "Program"})
     names.unique(word);
   std::set<int> generic;  // what load steps compute by operations of a run, whose name may be the operation's
   for (const auto& step : program.steps)
@@ -61,13 +75,12 @@ ValueNames::ValueNames(const compiler::Program& program, const std::set<std::str
     for (const auto& update : program.graph.updates) changed.insert(update.name);
   const auto add_file = [&](const graph::Named& named, const std::string& kind) {
     const auto& value = program.value(named.value);
-    const bool is_list = value.type == graph::Type::int64;
-    files_[named.value] =
-        fmt::format("p.{}({}, {})",
-                    !is_list             ? kind
-                    : kind == "constant" ? "constant_rows"
-                                         : "rows",
-                    escape::cpp_string(named.name), is_list ? std::to_string(value.elements()) : braces(value.shape));
+    const auto text = escape::cpp_string(named.name);
+    if (value.type == graph::Type::float32)
+      files_[named.value] = fmt::format("p.{}({}, {})", kind, text, braces(value.shape));
+    else if (const auto type = type_literal(value.type); !type.empty())
+      files_[named.value] = fmt::format("p.{}({}, {}, {})", kind == "constant" ? "constant_listed" : "listed", text,
+                                        type, braces(value.shape));
   };
   for (const auto& parameter : program.graph.parameters)
     add_file(parameter, changed.contains(parameter.name) ? "parameter" : "weight");
@@ -97,18 +110,13 @@ std::string ValueNames::weight(int value) const {
                   program_.value(value).shape);
 }
 
-std::string ValueNames::rows(int value) const {
-  const auto file = files_.find(program_.place(value).storage);
-  return file == files_.end() ? std::string() : file->second;
-}
-
 std::vector<std::string> ValueNames::plan() const {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const auto& place = program_.places[i];
     const auto& value = program_.graph.values[i];
-    if ((place.in != Place::In::arena && place.in != Place::In::caller) || !compiler::is_computed_with(value.type))
-      continue;
+    const auto type = type_literal(value.type);
+    if ((place.in != Place::In::arena && place.in != Place::In::caller) || type.empty()) continue;
     if (value.shape == graph::Shape{0}) continue;  // what a step of training changes
     const auto layout =
         place.layout == compiler::Layout::plain ? "" : ", " + layout_literal(place.layout, program_.block);
@@ -123,7 +131,7 @@ std::vector<std::string> ValueNames::plan() const {
     } else {
       continue;
     }
-    if (value.type == graph::Type::bfloat16) where = fmt::format("bfloat16({})", where);
+    if (value.type != graph::Type::float32) where = fmt::format("typed({}, {})", type, where);
     lines.push_back(
         fmt::format("inline constexpr Tensor {} = {};  // {} bytes", names_[i], where, grouped(place.bytes)));
   }
@@ -154,14 +162,23 @@ std::int64_t Emitter::dimension(std::string_view argument, std::size_t rank) con
 
 std::string Emitter::tensor(int value) const {
   const auto& described = program_.value(value);
-  if (!compiler::is_computed_with(described.type))
-    throw Unsupported(fmt::format("the tensor '{}' is of type {}, calculations are in floating point", described.name,
-                                  graph::name_of(described.type)));
+  if (!compiler::is_computed_with(described.type)) return whole_numbers(value);
   const std::size_t most = program_.target == compiler::Target::cuda ? 6 : 8;
   if (described.shape.size() > most)
     throw Unsupported(fmt::format("the tensor '{}' of {} dimensions, at most {} are known", described.name,
                                   described.shape.size(), most));
   return names_.is_weight(value) ? fmt::format("p.stored({})", names_.weight(value)) : names_.tensor(value);
+}
+
+std::string Emitter::whole_numbers(int value) const {
+  const auto& described = program_.value(value);
+  const bool weight = names_.is_weight(value);
+  // programs on a GPU read them where they look rows up by a list of the network, and nowhere else
+  const bool known = program_.target == compiler::Target::cpu || (weight && described.type == graph::Type::int64);
+  if (type_literal(described.type).empty() || !known || described.shape.size() > 8)
+    throw Unsupported(fmt::format("the tensor '{}' of type {} and {} dimensions", described.name,
+                                  graph::name_of(described.type), described.shape.size()));
+  return weight ? names_.weight(value) : names_.tensor(value);
 }
 
 std::string Emitter::weight(int value) const {
@@ -170,14 +187,6 @@ std::string Emitter::weight(int value) const {
         fmt::format("'{}' where a weight is needed: it is computed in every run", program_.value(value).name));
   static_cast<void>(tensor(value));  // of a type and rank that are known
   return names_.weight(value);
-}
-
-std::string Emitter::rows(int value) const {
-  const auto& described = program_.value(value);
-  auto text = described.type == graph::Type::int64 ? names_.rows(value) : std::string();
-  if (text.empty())
-    throw Unsupported(fmt::format("'{}' where a list of int64 is needed that the network holds", described.name));
-  return text;
 }
 
 std::string function_of(const compiler::PostOp& post) {

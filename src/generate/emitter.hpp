@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "compiler/program.hpp"
 #include "generate/names.hpp"
+#include "graph/calculation.hpp"
 
 namespace strata::generate {
 
@@ -31,8 +33,6 @@ class ValueNames {
   const std::string& name(int value) const { return names_.at(static_cast<std::size_t>(value)); }
   // 'p.weight("conv1.weight", {64, 3, 7, 7})', or the name of one that load steps compute.
   std::string weight(int value) const;
-  // 'p.rows("index", 49)' of a list of integers in a file; empty: it is computed.
-  std::string rows(int value) const;
   bool is_weight(int value) const;
   // The constants of the plan: a line for each value that lies in the arena or with the caller.
   std::vector<std::string> plan() const;
@@ -54,6 +54,9 @@ class Emitter {
   const compiler::Step& step() const { return step_; }
   const graph::Node& node() const { return step_.node; }
   const graph::Shape& shape(int value) const { return program_.value(value).shape; }
+  graph::Type type(int value) const { return program_.value(value).type; }
+  compiler::Target target() const { return program_.target; }
+  std::optional<graph::Calculation> calculation() const { return graph::calculation_of(program_.graph, node()); }
   compiler::Layout layout(int value) const { return program_.place(value).layout; }
   // Whether anybody reads the value.
   bool is_used(int value) const { return program_.place(value).in != compiler::Place::In::none; }
@@ -68,13 +71,11 @@ class Emitter {
   // A dimension, counted from the front.
   std::int64_t dimension(std::string_view argument, std::size_t rank) const;
 
-  // A value as an operand of a run, or as the result; in its own layout. Throws for one of integers.
+  // A value as an operand of a run, or as the result; in its own layout. Throws for one that the target has not.
   std::string tensor(int value) const;
   std::string result(std::size_t i = 0) const { return tensor(output(i)); }
   // A value as a weight that the program may store as it likes.
   std::string weight(int value) const;
-  // A list of integers of a file, whatever its shape. Throws for one that is computed.
-  std::string rows(int value) const;
   // The name of a weight in its file.
   const std::string& file_name(int value) const;
   // The step's posts as a list; empty: there are none.
@@ -91,12 +92,16 @@ class Emitter {
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
+  std::string whole_numbers(int value) const;  // tensor() of what the libraries do not calculate with
+
   const compiler::Program& program_;
   const ValueNames& names_;
   const compiler::Step& step_;
   std::vector<std::string> lines_;
 };
 
+// "Type::int64"; empty: programs have no such.
+std::string type_literal(graph::Type type);
 // "relu()" of a post that is an activation.
 std::string function_of(const compiler::PostOp& post);
 // "Layout::blocked16"

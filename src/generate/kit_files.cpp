@@ -49,6 +49,7 @@ const std::set<std::string>& kit_base() {
 const std::vector<KitFile>& kit_table() {
   static const std::vector<KitFile> table{
       {"batch_norm.cpp", {"batch_norm", "batch_norm_backward"}, {"move.cpp"}},
+      {"calculate.cpp", {"calculate"}, {}},
       {"convolution.cpp", {"convolution", "linear", "matrix_product"}, {"one_pixel.cpp", "post_ops.cpp"}},
       {"descend_product.cpp", {"descend_product"}, {}},
       {"direct.cpp", {}, {}},
@@ -73,11 +74,14 @@ const std::vector<KitFile>& kit_table() {
       {"own_kernels.cpp",
        {"direct_convolution", "direct_linear", "winograd_backward_data", "winograd_convolution"},
        {"direct.cpp", "winograd.cpp"}},
+      {"pick.cpp", {"gather", "pick", "place_of_largest", "place_of_smallest", "running_sum"}, {}},
       {"pooling.cpp",
        {"average_pool", "average_pool_with_padding", "max_pool", "mean_of_places", "uneven_average_pool",
         "uneven_average_pool_backward"},
        {"move.cpp"}},
       {"post_ops.cpp", {}, {}},
+      {"resizing.cpp", {"resize"}, {}},
+      {"transposed_convolution.cpp", {"transposed_convolution"}, {"convolution.cpp"}},
       {"winograd.cpp", {}, {}},
   };
   return table;

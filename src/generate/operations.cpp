@@ -10,6 +10,7 @@ const Operations& operations() {
     Operations all;
     add_layers(all);
     add_poolings(all);
+    add_calculations(all);
     add_elementwise(all);
     add_moves(all);
     add_training(all);

@@ -16,12 +16,16 @@ using Emit = void (*)(Emitter&);  // throws Unsupported and graph::ArgumentError
 using Operations = std::map<std::string_view, Emit>;
 
 const Operations& operations();
+// The one that writes the step; nullptr: there is none. Typed steps have calculations of their own; what the library
+// computes takes floats alone.
+Emit emit_of(const compiler::Step& step);
 // ATen's names that a graph may have, sorted: those of the table, and those that become views.
 std::vector<std::string> known_operations();
 
 void add_layers(Operations& table);    // convolutions, linear layers, matrix products, norms, attention
 void add_poolings(Operations& table);  // and reductions
 void add_elementwise(Operations& table);
+void add_calculations(Operations& table);  // on elements of any type
 void add_moves(Operations& table);
 void add_training(Operations& table);
 

@@ -10,7 +10,7 @@
 
 namespace strata::generate {
 
-// From the bundle's first input: `input/<name>` float32, `output/<name>` the reference in float64, `bound/<name>` one
+// From the bundle's first input: `input/<name>` as it is, `output/<name>` the reference in float64, `bound/<name>` one
 // float64: 8 times the largest relative error ||a - w|| / ||w|| of the bundle's sound runs in the case's precision
 // (docs/proof.md).
 Result<void> write_reference(const std::filesystem::path& file, const graph::Graph& graph,

@@ -158,13 +158,13 @@ class StageWriter {
   }
 
   Result<void> emit(const Step& step) {
-    const auto it = operations().find(step.node.operation());
-    if (it == operations().end())
+    const auto emit = emit_of(step);
+    if (emit == nullptr)
       return fail(fmt::format("no operation {} ({})", step.node.operation(), compiler::where(step)), "",
                   Exit::environment);
     Emitter emitter(program_, names_, step);
     try {
-      it->second(emitter);
+      emit(emitter);
     } catch (const Unsupported& refused) {
       return fail(fmt::format("{}: {}", compiler::where(step), refused.what()), "", Exit::environment);
     } catch (const graph::ArgumentError& refused) {
@@ -205,43 +205,25 @@ std::vector<Stage> stages_of(const Program& program) {
   }
   Names names;
   // the function that calls all stages, and names of the kit that a function of this name would hide
-  for (const char* word : {"build",
-                           "relu",
-                           "clip",
-                           "hardswish",
-                           "hardsigmoid",
-                           "silu",
-                           "sigmoid",
-                           "tangent",
-                           "elu",
-                           "gelu",
-                           "gelu_tanh",
-                           "exponential",
-                           "square_root",
-                           "absolute",
-                           "square",
-                           "line",
-                           "plus",
-                           "times",
-                           "arena",
-                           "input",
-                           "output",
-                           "bfloat16",
-                           "Program",
-                           "Weight",
-                           "Tensor",
-                           "Layout",
-                           "Pool",
-                           "Shape",
-                           "Port",
-                           "name",
-                           "inputs",
-                           "outputs",
-                           "state",
-                           "labels",
-                           "parameters",
-                           "arena_bytes",
-                           "least_arena_bytes"})
+  for (const char* word : {"build",       "relu",
+                           "clip",        "hardswish",
+                           "hardsigmoid", "silu",
+                           "sigmoid",     "tangent",
+                           "elu",         "gelu",
+                           "gelu_tanh",   "exponential",
+                           "square_root", "absolute",
+                           "square",      "line",
+                           "plus",        "times",
+                           "arena",       "input",
+                           "output",      "typed",
+                           "Type",        "Program",
+                           "Weight",      "Tensor",
+                           "Layout",      "Pool",
+                           "Shape",       "Port",
+                           "name",        "inputs",
+                           "outputs",     "state",
+                           "labels",      "parameters",
+                           "arena_bytes", "least_arena_bytes"})
     names.unique(word);
   for (auto& stage : stages)
     stage.name = names.unique((stage.module.empty() ? "network" : stage.module) +
@@ -252,8 +234,7 @@ std::vector<Stage> stages_of(const Program& program) {
 std::vector<int> unknown_steps(const Program& program) {
   std::vector<int> unknown;
   for (std::size_t i = 0; i < program.steps.size(); ++i)
-    if (!program.steps[i].view && !operations().contains(program.steps[i].node.operation()))
-      unknown.push_back(static_cast<int>(i));
+    if (!program.steps[i].view && emit_of(program.steps[i]) == nullptr) unknown.push_back(static_cast<int>(i));
   return unknown;
 }
 

@@ -9,6 +9,7 @@
 
 #include "generate/generate.hpp"
 #include "graph/backward/rules.hpp"
+#include "graph/expand.hpp"
 
 namespace strata::plan {
 namespace {
@@ -31,9 +32,10 @@ bool is_generated(const level::Level& level, const std::string& device) {
 
 }  // namespace
 
-std::vector<MissingSupport> missing_support(const graph::Graph& graph, const std::vector<level::Level>& levels,
+std::vector<MissingSupport> missing_support(const graph::Graph& captured, const std::vector<level::Level>& levels,
                                             const std::string& device) {
   std::vector<MissingSupport> all;
+  const auto graph = graph::expanded(captured).value_or(captured);  // as these levels do
   const bool training = graph.mode == graph::Mode::train;
   for (const auto& level : levels) {
     if (level.operations.empty() || has_name(level.operations, level::kAllOfAten) || !has_name(level.devices, device) ||
@@ -42,8 +44,9 @@ std::vector<MissingSupport> missing_support(const graph::Graph& graph, const std
     std::vector<const graph::Node*> nodes;
     for (const auto& node : graph.nodes)
       if (!can_run(level, node, training)) nodes.push_back(&node);
+    const auto target = device == "cuda" ? compiler::Target::cuda : compiler::Target::cpu;
     const auto ports =
-        is_generated(level, device) && !training ? generate::refused_ports(graph) : std::vector<std::string>{};
+        is_generated(level, device) && !training ? generate::refused_ports(graph, target) : std::vector<std::string>{};
     if (nodes.empty() && ports.empty()) continue;
     MissingSupport entry{level.id, {}, graph::operations_with_places(nodes)};
     std::set<std::string> operations;
@@ -51,7 +54,7 @@ std::vector<MissingSupport> missing_support(const graph::Graph& graph, const std
     entry.operations.assign(operations.begin(), operations.end());
     if (!ports.empty())
       entry.words +=
-          fmt::format("{}{}, and only float32 goes in and out", nodes.empty() ? "" : "; ", fmt::join(ports, ", "));
+          fmt::format("{}{}: {}", nodes.empty() ? "" : "; ", fmt::join(ports, ", "), generate::allowed_ports(target));
     all.push_back(std::move(entry));
   }
   return all;

@@ -373,6 +373,29 @@ class Depths(nn.Module):
         return self.fc(y + self.of_batch(y * y))
 
 
+class Typed(nn.Module):
+    """What transformers add: lookups by computed numbers with a row for padding, masks of truths,
+    RMS norms, norms of groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.words = nn.Linear(6, 8), nn.Embedding(6, 8, padding_idx=2)
+        self.groups = nn.GroupNorm(2, 8)
+        self.matrix, self.bias = nn.Parameter(torch.randn(8, 5)), nn.Parameter(torch.randn(5))
+        self.register_buffer("causal", torch.ones(4, 4).tril() > 0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.fc(x) + self.words(x.argmax(-1))
+        mask = (x[..., :1] > 0) | (x[..., 1:2] > 1)
+        y = F.scaled_dot_product_attention(y, y, y, attn_mask=self.causal)
+        y = y + F.scaled_dot_product_attention(y, 0.5 * y, y, is_causal=True, scale=0.7)
+        rms = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-3)
+        y = torch.where(mask, rms, 0.5 * y).masked_fill(x[..., 2:3] > 1.2, -0.25)
+        y = self.groups(y.transpose(1, 2))
+        y = torch.addcmul(y, y, y.sin(), value=0.3) + y.cos().pow(3) + (y * y + 1).log()
+        return torch.addmm(self.bias, y.mean(-1), self.matrix)
+
+
 NETWORKS = {
     "Convolutions": (3, 17, 19),
     "Poolings": (2, 13, 12),
@@ -389,6 +412,7 @@ NETWORKS = {
     "Fire": (3, 15, 15),
     "Pixels": (3, 4, 4),
     "Tiles": (3, 27, 25),
+    "Typed": (4, 6),
 }
 
 
@@ -451,6 +475,10 @@ def halves():
 
 def fire():
     return network("Fire")
+
+
+def typed():
+    return network("Typed")
 
 
 def pixels():

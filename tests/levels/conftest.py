@@ -51,6 +51,11 @@ SPECS = {
         "batch": 2,
     },
     "mnist": {"model": "mnist_convnet", "batch": 4},
+    "package": {
+        "model": "torchvision:mobilenet_v3_small?num_classes=5",
+        "batch": 2,
+        "size": [64, 64],
+    },
     "mnist_deep": {"model": "mnist_convnet", "batch": 2, "deep": True},
     "keywords": {"model": str(ROOT / "tests" / "levels" / "networks.py") + ":keyword_network"},
     "one_thread": {
@@ -102,7 +107,13 @@ SPECS = {
     },
     **{
         name: {"model": str(ROOT / "tests" / "levels" / "primitive_networks.py") + f":{name}"}
-        for name in ("image_operations", "token_operations", "unknown_operation")
+        for name in (
+            "image_operations",
+            "image_sizes",
+            "token_operations",
+            "typed_operations",
+            "unknown_operation",
+        )
     },
     **{
         name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"}

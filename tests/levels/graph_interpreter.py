@@ -82,6 +82,8 @@ class Interpreter:
             assert len(results) == len(node["outputs"]), node
             for index, value in zip(node["outputs"], results):
                 declared = self.graph["values"][index]
+                if node["op"] == "aten.where.Scalar":  # of two numbers, whose type is torch's own
+                    value = value.to(wide_type(declared["dtype"]))
                 assert list(value.shape) == declared["shape"] and value.dtype == wide_type(
                     declared["dtype"]
                 ), (node, value.shape, value.dtype, declared)

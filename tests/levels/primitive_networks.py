@@ -128,6 +128,121 @@ def token_operations():
     return Tokens().eval(), torch.randn(3, 7, 20)
 
 
+class Typed(nn.Module):
+    """Whole numbers and truths: read, computed, looked up by, given; what no library of primitives
+    calculates with. Values that rounding could move over a step are kept away from steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 8), nn.Embedding(20, 8)
+        self.grid = nn.Parameter(torch.randn(4, 5, 6))
+        self.weight, self.bias = nn.Parameter(torch.randn(8, 5)), nn.Parameter(torch.randn(5))
+        self.groups = nn.GroupNorm(4, 8)
+        self.register_buffer("turns", torch.arange(24).view(3, 8) * 7 % 8)
+        self.register_buffer("causal", torch.ones(8, 8).tril() > 0)
+        self.register_buffer("rows", torch.tensor([2, 0, -1]))
+
+    def forward(self, ids: Tensor, kinds: Tensor, keep: Tensor) -> dict[str, Tensor]:
+        x = self.words(ids)
+        places = (torch.cumsum(keep, 1) * keep).clamp_max(19)
+        hidden = x + self.places(places)
+        heads = hidden.view(3, 8, 4, 2).transpose(1, 2)
+        shared = hidden[..., :4].reshape(3, 8, 2, 2).transpose(1, 2)
+        last = torch.eq(ids, ids[:, 3:4]).int().argmax(-1)
+        steps = (ids * 3 - 5) // 4
+        return {
+            "hidden": hidden,
+            "places": places,
+            "steps": steps,
+            "rest": (ids - 7) % 5 + ids.remainder(3),
+            "power": ids**2 - abs(3 - ids),
+            "truncated": torch.div(2 - ids, 3, rounding_mode="trunc"),
+            "kinds": kinds.add(1).to(torch.int64) + ids,
+            "wrapped": kinds * 1_500_000_000,
+            "both": (ids > 4) & keep | (kinds == 1) ^ ~keep,
+            "truth": torch.logical_not(ids != 3),
+            "real": ids * 0.5 + keep + 1 / (kinds + 1.0),
+            "quotient": ids / 4,
+            "filled": hidden.masked_fill(keep.unsqueeze(-1), -2.5),
+            "chosen": torch.where(keep.unsqueeze(-1), hidden, 0.25 * x),
+            "softmax": torch.softmax(
+                heads @ heads.transpose(2, 3) + torch.where(self.causal, 0.0, -1e4), -1
+            ),
+            "causal": F.scaled_dot_product_attention(heads, heads, heads, attn_mask=self.causal),
+            "shared": F.scaled_dot_product_attention(heads, shared, shared, enable_gqa=True),
+            "masked": F.scaled_dot_product_attention(
+                heads,
+                heads,
+                heads,
+                attn_mask=(keep | (kinds > 0) | (self.turns == 3))[:, None, None],
+            ),
+            "addmm": torch.addmm(self.bias, hidden[:, 0], self.weight),
+            "addcmul": torch.addcmul(hidden, x, hidden, value=-0.5),
+            "groups": self.groups(hidden.transpose(1, 2)),
+            "rms": hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + 1e-3),
+            "cubed": hidden.pow(3) + torch.log1p(x.abs()) + torch.sin(x) * torch.cos(hidden),
+            "last": last,
+            "of_last": hidden[torch.arange(3), last],
+            "outer": self.grid[self.rows[:, None], :, self.rows],
+            "middle": self.grid[:, self.rows],
+            "gathered": torch.gather(x, 1, ids.remainder(8).unsqueeze(-1).expand(-1, -1, 5)),
+            "selected": torch.index_select(x, 1, ids[0] % 8),
+            "turned": ids.gather(1, self.turns).t().reshape(4, 6)[1:, ::2],
+            "joined": torch.cat([ids[:, 2:4], kinds[:, :1].long().expand(3, 2)], 1),
+            "repeated": self.rows.repeat(2, 3) + x.repeat(1, 2, 1)[0, 0, 0].long() * 0,
+            "parts": hidden.tensor_split(3, 1)[1].reshape_as(hidden[:, :3]),
+        }
+
+
+def typed_operations():
+    torch.manual_seed(14)
+    generator = torch.Generator().manual_seed(5)
+    return Typed().eval(), {
+        "ids": torch.randint(0, 20, (3, 8), generator=generator),
+        "kinds": torch.randint(0, 3, (3, 8), generator=generator, dtype=torch.int32),
+        "keep": torch.rand(3, 8, generator=generator) > 0.4,
+    }
+
+
+class Sizes(nn.Module):
+    """Images brought to other sizes, in every way and by factors that are no whole numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grow = nn.Conv2d(2, 20, 3, padding=1)
+        self.shrink = nn.Conv2d(20, 5, 1)
+        self.norm = nn.GroupNorm(5, 20)
+        self.twice = nn.ConvTranspose2d(20, 12, 2, stride=2)
+        self.odd = nn.ConvTranspose2d(
+            12, 18, (3, 4), (2, 3), (1, 2), output_padding=(1, 2), groups=3, dilation=(2, 1)
+        )
+        self.after = nn.BatchNorm2d(18)
+        self.line, self.volume = nn.ConvTranspose1d(2, 5, 3, 2), nn.ConvTranspose3d(1, 3, 2, 2)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        hidden = self.grow(x)
+        normal = self.norm(hidden)
+        return {
+            "doubled": F.relu(self.twice(normal)),
+            "odd": F.relu(self.after(self.odd(self.twice(hidden)))),
+            "line": self.line(x[:, :, 0]),
+            "volume": self.volume(x[:, None]),
+            "nearest": F.interpolate(normal, scale_factor=2),
+            "nearest_odd": F.interpolate(hidden, (5, 13)),
+            "exact": F.interpolate(hidden, (4, 17), mode="nearest-exact"),
+            "linear": self.shrink(F.interpolate(hidden, (9, 4), mode="bilinear")),
+            "corners": F.interpolate(hidden, (3, 11), mode="bilinear", align_corners=True),
+            "factor": F.interpolate(x, scale_factor=(1.7, 0.6), mode="bilinear"),
+            "cubic": F.interpolate(hidden, (12, 5), mode="bicubic"),
+            "cubic_corners": F.interpolate(x, (2, 9), mode="bicubic", align_corners=True),
+        }
+
+
+def image_sizes():
+    torch.manual_seed(15)
+    return Sizes().eval(), torch.randn(2, 2, 7, 6)
+
+
 class Unknown(nn.Module):
     """A median, which no library of primitives has."""
 

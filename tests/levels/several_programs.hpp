@@ -32,13 +32,13 @@
   EXPORTED int net##_load(void* model, const char* weights, const char* constants) { \
     return net::model_load(static_cast<net::Model*>(model), weights, constants);     \
   }                                                                                  \
-  EXPORTED void net##_set_input(void* model, int number, const float* data) {        \
+  EXPORTED void net##_set_input(void* model, int number, const void* data) {         \
     net::model_set_input(static_cast<net::Model*>(model), number, data);             \
   }                                                                                  \
   EXPORTED int net##_run(void* model) {                                              \
     return net::model_run(static_cast<net::Model*>(model));                          \
   }                                                                                  \
-  EXPORTED const float* net##_output(void* model, int number) {                      \
+  EXPORTED const void* net##_output(void* model, int number) {                       \
     return net::model_output(static_cast<net::Model*>(model), number);               \
   }
 

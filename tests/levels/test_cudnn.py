@@ -34,11 +34,12 @@ def test_computes_every_family_of_operations_on_odd_shapes(name, variant, level,
             expect_outputs_within_bounds(worker, weights)
 
 
-def test_the_operations_of_level_json_are_those_that_the_code_knows_and_those_of_onednn():
+def test_the_operations_of_level_json_are_those_that_the_code_knows_and_onednn_has_them_too():
     written = json.loads((level_folder("cudnn") / "level.json").read_text())["operations"]
     with Worker("cudnn_host") as worker:
         assert worker.ask("hello")["operations"] == written
-    assert written == json.loads((level_folder("onednn") / "level.json").read_text())["operations"]
+    onednn = json.loads((level_folder("onednn") / "level.json").read_text())["operations"]
+    assert set(written) <= set(onednn)
 
 
 def test_weights_are_handed_back_as_pytorch_has_them_whatever_their_layout(bundles):

@@ -85,8 +85,12 @@ def level(request):
 
 
 @pytest.mark.parametrize("name", [name.lower() for name in NETWORKS])
-def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, graph_worker):
-    expect_two_steps_of_eager(graph_worker(name), name)
+def test_two_steps_of_every_family_of_operations_are_those_of_eager(name, level, graph_worker):
+    if name == "typed" and level.startswith("cudnn"):  # which calculates with float32 alone
+        with pytest.raises(Failed, match="no operation"):
+            graph_worker(name)
+    else:
+        expect_two_steps_of_eager(graph_worker(name), name)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)

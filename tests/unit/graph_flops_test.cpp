@@ -97,8 +97,9 @@ TEST(GraphFlops, one_step_of_a_cell) {
             2 * 2 * 112);
 }
 
-json transposed(int groups) {
-  return {{"input", value(0)}, {"weight", value(1)}, {"bias", nullptr}, {"groups", groups}};
+json transposed(int groups, int stride = 1, int padding = 0, int dilation = 1, int more = 0) {
+  return {{"input", value(0)},    {"weight", value(1)},       {"bias", nullptr},  {"stride", {stride}},
+          {"padding", {padding}}, {"output_padding", {more}}, {"groups", groups}, {"dilation", {dilation}}};
 }
 
 // Every input element goes into as many products as its channel has weights.
@@ -106,12 +107,14 @@ TEST(GraphFlops, transposed_convolutions_in_one_two_and_three_dimensions) {
   EXPECT_EQ(counted("aten.conv_transpose1d.default", {{{2, 3, 10}}, {{3, 5, 4}}}, transposed(1), {{{2, 5, 13}}}),
             2 * (2 * 3 * 10) * (5 * 4));
   // stride 2, padding 1, dilation 2, output padding 1, in two groups of 3 channels
-  EXPECT_EQ(counted("aten.conv_transpose2d.input", {{{1, 8, 5, 5}}, {{8, 3, 3, 3}}}, transposed(2), {{{1, 6, 12, 12}}}),
+  EXPECT_EQ(counted("aten.conv_transpose2d.input", {{{1, 8, 5, 5}}, {{8, 3, 3, 3}}}, transposed(2, 2, 1, 2, 1),
+                    {{{1, 6, 12, 12}}}),
             2 * (8 * 5 * 5) * (3 * 3 * 3));
-  EXPECT_EQ(counted("aten.conv_transpose2d.input", {{{8, 5, 5}}, {{8, 3, 3, 3}}}, transposed(2), {{{6, 12, 12}}}),
-            2 * (8 * 5 * 5) * (3 * 3 * 3))
+  EXPECT_EQ(
+      counted("aten.conv_transpose2d.input", {{{8, 5, 5}}, {{8, 3, 3, 3}}}, transposed(2, 2, 1, 2, 1), {{{6, 12, 12}}}),
+      2 * (8 * 5 * 5) * (3 * 3 * 3))
       << "without a batch";
-  EXPECT_EQ(counted("aten.conv_transpose3d.input", {{{1, 2, 3, 3, 3}}, {{2, 4, 2, 2, 2}}}, transposed(1),
+  EXPECT_EQ(counted("aten.conv_transpose3d.input", {{{1, 2, 3, 3, 3}}, {{2, 4, 2, 2, 2}}}, transposed(1, 2),
                     {{{1, 4, 6, 6, 6}}}),
             2 * (2 * 27) * (4 * 8));
 }
@@ -176,7 +179,7 @@ TEST(GraphFlops, attention_in_one_call_and_a_whole_encoder_layer) {
 }
 
 TEST(GraphFlops, what_multiplies_no_matrices_adds_nothing_in_place_too) {
-  for (const char* op : {"aten.relu_.default", "aten.cumsum.default", "aten.upsample_bilinear2d.vec",
+  for (const char* op : {"aten.relu_.default", "aten.cumprod.default", "aten.upsample_bilinear2d.vec",
                          "aten.max_pool3d.default", "torchvision.nms.default", "aten.__and__.Tensor"})
     EXPECT_EQ(counted(op, {{{4, 4}}}, {{"self", value(0)}}, {{{4, 4}}}), 0) << op;
 }

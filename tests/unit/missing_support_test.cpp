@@ -51,12 +51,14 @@ TEST(missing_support, says_nothing_of_levels_that_have_all_call_all_of_aten_or_r
 
 TEST(missing_support, names_inputs_that_a_generated_program_cannot_have) {
   auto graph = recurrent();
-  graph.values[static_cast<std::size_t>(graph.inputs[0].value)].type = graph::Type::int64;
+  graph.values[static_cast<std::size_t>(graph.inputs[0].value)].type = graph::Type::float64;
   auto generated = level_with("static", {"gru", "lstm", "relu"});
   generated.generate = {{"cpu", "onednn"}};
   const auto found = missing_support(graph, {level_with("onednn", {"gru", "lstm", "relu"}), generated}, "cpu");
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].words, "'x' is int64 [2, 4], and only float32 goes in and out");
+  EXPECT_EQ(found[0].words,
+            "'x' is float64 [2, 4]: inputs and outputs must be float32, int64, int32, uint8 or bool of at most 8 "
+            "dimensions");
 }
 
 }  // namespace

@@ -27,10 +27,11 @@ inline std::vector<Inputs> entries_of(const kit::SafeTensors& file) {
 }
 
 // "0/output F32 [1,10] 0.1 0.2 ...": up to eight numbers.
-inline void print_result(const std::string& name, const ModelTensor& about, const float* values) {
-  std::printf("%s %s", printable(name).c_str(), described("F32", shape_of(about)).c_str());
+inline void print_result(const std::string& name, const ModelTensor& about, const void* values) {
+  std::printf("%s %s", printable(name).c_str(), described(about.type, shape_of(about)).c_str());
   for (std::int64_t i = 0; i < std::min<std::int64_t>(8, about.elements); ++i)
-    std::printf(" %g", static_cast<double>(values[i]));
+    std::printf(" %.*g", std::string(about.type) == "F32" ? 6 : 17,
+                number_at(values, about.type, static_cast<std::size_t>(i)));
   std::printf("\n");
 }
 
@@ -39,20 +40,19 @@ inline int run_entries(const std::string& from, const std::string& to, const std
   const kit::SafeTensors file(from);
   const auto entries = entries_of(file);
   const Network network = open_network(weights, threads);
-  std::deque<std::vector<float>> copies;
+  std::deque<std::vector<std::byte>> copies;
   std::map<std::string, kit::FileTensor> results;
   for (std::size_t entry = 0; entry < entries.size(); ++entry) {
     entries[entry].give_to(network.get());
     need(model_run(network.get()) == 0);
     for (int i = 0; i < model_output_count(); ++i) {
       const ModelTensor& about = *model_output_tensor(i);
-      const float* values = model_output(network.get(), i);
+      const auto* values = static_cast<const std::byte*>(model_output(network.get(), i));
       const auto name = std::to_string(entry) + "/" + about.name;
       print_result(name, about, values);
       if (to.empty()) continue;
-      const auto& copy = copies.emplace_back(values, values + about.elements);
-      results[name] = {"F32", shape_of(about), reinterpret_cast<const std::byte*>(copy.data()),
-                       copy.size() * sizeof(float)};
+      const auto& copy = copies.emplace_back(values, values + about.bytes);
+      results[name] = {about.type, shape_of(about), copy.data(), copy.size()};
     }
   }
   if (!to.empty()) kit::write_safetensors(to, results);

@@ -39,7 +39,7 @@ int check(const std::string& weights, int threads) {
   int wrong = 0;
   for (int i = 0; i < model_output_count(); ++i) {
     const auto& result = all[static_cast<std::size_t>(i)];
-    const auto [difference, size] = norms_of(model_output(network.get(), i), result.values);
+    const auto [difference, size] = norms_of(model_output(network.get(), i), *model_output_tensor(i), result.values);
     const double error = difference / (size + 1e-300);
     const bool right = error <= result.bound;
     wrong += right ? 0 : 1;
@@ -80,7 +80,8 @@ std::vector<std::string> labels() {
 
 int classify(const std::string& photograph, const std::string& weights, int threads) {
   const ModelTensor& input = *model_input(0);
-  if (model_input_count() != 1 || input.rank != 4 || (input.extents[1] != 3 && input.extents[1] != 1))
+  if (model_input_count() != 1 || std::string(input.type) != "F32" || input.rank != 4 ||
+      (input.extents[1] != 3 && input.extents[1] != 1))
     throw std::runtime_error("the network does not take images: name a file of tensors, or use --check");
   const Network network = open_network(weights, threads);
   std::vector<float> pixels(static_cast<std::size_t>(input.elements));
@@ -90,7 +91,7 @@ int classify(const std::string& photograph, const std::string& weights, int thre
     std::copy(image.begin(), image.end(), pixels.begin() + n * static_cast<std::int64_t>(image.size()));
   need(model_set_input(network.get(), 0, pixels.data()) == 0);
   need(model_run(network.get()) == 0);
-  const auto scores_of_all = model_output(network.get(), 0);
+  const auto* scores_of_all = static_cast<const float*>(model_output(network.get(), 0));
   const std::int64_t classes = model_output_tensor(0)->elements / input.extents[0];
   std::vector<std::int64_t> order(static_cast<std::size_t>(classes));
   std::iota(order.begin(), order.end(), 0);

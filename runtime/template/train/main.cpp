@@ -64,8 +64,8 @@ class Batch {
   std::map<int, Expected> gradients_;
 };
 
-bool is_equal(const std::string& name, const Expected& truth, const float* got) {
-  const double off = norms_of(got, truth.values).difference;
+bool is_equal(const std::string& name, const Expected& truth, const ModelTensor& about, const void* got) {
+  const double off = norms_of(got, about, truth.values).difference;
   if (off <= truth.bound) return true;
   std::printf("%s: %.3g off the float64 reference, allowed %.3g: WRONG\n", printable(name).c_str(), off, truth.bound);
   return false;
@@ -78,14 +78,15 @@ int check(const Choice& choice) {
   model_set_optimiser(network.get(), 0, 0.5F, 0, 0, 0);
   model_set_dropout(network.get(), 0);
   need(model_run(network.get()) == 0);
-  int compared = 1, wrong = is_equal("loss", batch.loss(), model_output(network.get(), 0)) ? 0 : 1;
+  int compared = 1,
+      wrong = is_equal("loss", batch.loss(), *model_output_tensor(0), model_output(network.get(), 0)) ? 0 : 1;
   for (const auto& [state, truth] : batch.gradients()) {
     const auto& about = *model_state(state);
     const auto name = Batch::gradient_of(state);
     std::vector<float> gradient(static_cast<std::size_t>(about.elements));
     const bool has = model_read_momentum(network.get(), about.name, gradient.data()) == 0;
     if (!has) std::printf("%s: there is none: WRONG\n", printable(name).c_str());
-    wrong += has && is_equal(name, truth, gradient.data()) ? 0 : 1;
+    wrong += has && is_equal(name, truth, about, gradient.data()) ? 0 : 1;
     ++compared;
   }
   double least = 1e300;
@@ -111,10 +112,9 @@ void save(const Model* network, const std::string& path) {
   std::map<std::string, kit::FileTensor> tensors;
   for (int i = 0; i < model_state_count(); ++i) {
     const auto& about = *model_state(i);
-    const bool count = model_state_is_count(i) != 0;
-    data.emplace_back(static_cast<std::size_t>(about.elements) * (count ? sizeof(int64_t) : sizeof(float)));
+    data.emplace_back(static_cast<std::size_t>(about.bytes));
     need(model_read(network, about.name, data.back().data()) == 0);
-    tensors[about.name] = {count ? "I64" : "F32", shape_of(about), data.back().data(), data.back().size()};
+    tensors[about.name] = {about.type, shape_of(about), data.back().data(), data.back().size()};
   }
   kit::write_safetensors(path, tensors);
 }
@@ -137,7 +137,8 @@ int train(const Choice& choice) {
   for (int step = 1; step <= choice.steps; ++step) {
     need(model_run(network.get()) == 0);
     if (step % every == 0 || step == choice.steps || step == 1)
-      std::printf("step %d: loss %.6f\n", step, static_cast<double>(*model_output(network.get(), 0)));
+      std::printf("step %d: loss %.6f\n", step,
+                  static_cast<double>(*static_cast<const float*>(model_output(network.get(), 0))));
   }
   if (!choice.save.empty()) save(network.get(), choice.save);
   return 0;

@@ -13,10 +13,6 @@ const ModelTensor* model_state(int number) {
   return tensor_at(all, number);
 }
 
-int model_state_is_count(int number) {
-  return model_state(number) != nullptr && network::state[number].is_count ? 1 : 0;
-}
-
 int model_read(const Model* model, const char* name, void* data) {
   return guarded(-1, [&] { return model->program.read(name, data) ? 0 : -1; });
 }

@@ -16,8 +16,7 @@ extern "C" {
 
 /* What a step changes: parameters and statistics, and counts of steps, which are one int64. */
 int model_state_count(void);
-const ModelTensor* model_state(int number);
-int model_state_is_count(int number);
+const ModelTensor* model_state(int number); /* a count: I64 */
 /* By name; contiguous. 0, or -1 where there is no such. */
 int model_read(const Model* model, const char* name, void* data);
 int model_write(Model* model, const char* name, const void* data);

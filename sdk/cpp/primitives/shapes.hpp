@@ -26,7 +26,7 @@ struct Shapes {
       table[name] = reshape;
     for (const char* name : {"alias", "detach", "lift_fresh_copy"}) table[name] = same;
     for (const char* name : {"dropout", "feature_dropout", "alpha_dropout"}) table[name] = dropout;
-    for (const char* name : {"chunk", "split", "split_with_sizes", "unbind"}) table[name] = divide;
+    for (const char* name : {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}) table[name] = divide;
     table["contiguous"] = contiguous;
     table["clone"] = clone;
     table["permute"] = permute;
@@ -43,8 +43,9 @@ struct Shapes {
 
  private:
   static void reshape(Builder& b) {
-    // of integers only lists are read, whatever their shape
-    if (b.gives_integers()) return b.is(b.int64_tensor("self"));
+    // of integers a library may read lists alone, whatever their shape
+    if constexpr (requires { b.int64_tensor("self"); })
+      if (b.gives_integers()) return b.is(b.int64_tensor("self"));
     b.is(b.reshaped(b.tensor("self"), b.shape()));
   }
   static void same(Builder& b) { b.is(b.tensor(b.is_tensor("self") ? "self" : "input")); }

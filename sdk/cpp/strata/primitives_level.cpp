@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/expand.hpp"
 #include "graph/load.hpp"
 #include "strata/bundle.hpp"
 #include "strata/network_client.hpp"
@@ -46,7 +47,9 @@ void PrimitivesLevel::load(const Case& run_case, const Bundle& bundle, const std
     running_ = &training_.emplace(*graph, *loss, chosen_.library, outputs_);
     facts_.inference_mode = false;
   } else {
-    running_ = &network_.emplace(*graph, chosen_.library, outputs_);
+    auto network = graph::expanded(*graph);
+    if (!network) throw failure_of(network.error());
+    running_ = &network_.emplace(*std::move(network), chosen_.library, outputs_);
   }
   facts_.precision = run_case.precision;
   facts_.layout = chosen_.layout;

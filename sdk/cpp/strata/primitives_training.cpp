@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "graph/expand.hpp"
 #include "strata/bundle.hpp"
 #include "strata/drawing.hpp"
 
@@ -91,7 +92,11 @@ void Training::set_mode(bool training, bool dropout) {
 }
 
 void Training::evaluate_with_present_weights() {
-  if (!evaluation_) evaluation_.emplace(graph::evaluation_of(network_), library_, outputs_);
+  if (!evaluation_) {
+    auto evaluation = graph::expanded(graph::evaluation_of(network_));
+    if (!evaluation) throw failure_of(evaluation.error());
+    evaluation_.emplace(*std::move(evaluation), library_, outputs_);
+  }
   std::map<std::string, HostTensor> present;
   for (const auto* list : {&graph().parameters, &graph().buffers})
     for (const auto& named : *list) {

@@ -42,11 +42,14 @@ Result<void> fold_constants(Program& program) {
     return std::any_of(outputs.begin(), outputs.end(),
                        [&](const auto& output) { return program.same_storage(output.value, value); });
   };
+  // what is computed when weights are loaded lies as weights do
+  const auto is_kept = [&](int value) { return is_computed_with(program.value(value).type); };
   for (auto& step : program.steps) {
     const auto operands = operands_of(step);
     const auto& outputs = step.node.outputs;
     if (!std::all_of(operands.begin(), operands.end(), is_fixed) ||
-        std::any_of(outputs.begin(), outputs.end(), is_output) || is_random(step))
+        std::any_of(outputs.begin(), outputs.end(), is_output) || is_random(step) ||
+        !(step.view || std::all_of(outputs.begin(), outputs.end(), is_kept)))
       continue;
     step.when = When::load;
     for (const int value : outputs) fixed[static_cast<std::size_t>(value)] = true;

@@ -32,6 +32,29 @@ void convolution(Emitter& e) {
   e.call(function, fields);
 }
 
+// The padding behind is what is left of the result.
+void transposed_convolution(Emitter& e) {
+  if (e.target() == compiler::Target::cuda) throw Unsupported("on a GPU");
+  const int source = e.node().tensor("input"), weight = e.node().tensor("weight");
+  const auto &from = e.shape(source), &kernel = e.shape(weight), &to = e.shape(e.output());
+  if (from.size() != kernel.size()) throw Unsupported("a transposed convolution of an input without a batch");
+  const auto rank = kernel.size() - 2;
+  const auto stride = e.integers("stride", rank), before = e.integers("padding", rank),
+             dilation = e.integers("dilation", rank);
+  std::vector<std::int64_t> after;
+  for (std::size_t d = 0; d < rank; ++d)
+    after.push_back((from[d + 2] - 1) * stride[d] + dilation[d] * (kernel[d + 2] - 1) + 1 - before[d] - to[d + 2]);
+  e.call("transposed_convolution", {{"source", e.tensor(source)},
+                                    {"weight", e.weight(weight)},
+                                    {"bias", maybe_weight(e, "bias")},
+                                    {"result", e.result()},
+                                    {"stride", braces(stride)},
+                                    {"dilation", braces(dilation)},
+                                    {"before", braces(before)},
+                                    {"after", braces(after)},
+                                    {"groups", std::to_string(e.node().integer("groups"))}});
+}
+
 void need_plain(const Emitter& e, int value) {
   if (e.layout(value) != compiler::Layout::plain) throw Unsupported("a layout that is not row-major");
 }
@@ -179,6 +202,8 @@ void attention(Emitter& e) {
 
 void add_layers(Operations& table) {
   for (const char* name : {"conv1d", "conv2d", "conv3d"}) table[name] = convolution;
+  for (const char* name : {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"})
+    table[name] = transposed_convolution;
   for (const char* name : {"matmul", "mm", "bmm"}) table[name] = matmul;
   table["einsum"] = einsum;
   table["linear"] = linear;

@@ -202,15 +202,91 @@ void roll(Emitter& e) {
 
 void with_rows(Emitter& e, const char* function, int source, int rows) {
   need_plain(e);
-  e.call(function, {{"source", e.tensor(source)}, {"rows", e.rows(rows)}, {"result", e.result()}});
+  e.call(function, {{"source", e.tensor(source)}, {"rows", e.tensor(rows)}, {"result", e.result()}});
 }
 
-// Rows of a table by a list of numbers.
+void need_numbers(const Emitter& e, int value) {
+  if (e.type(value) != graph::Type::int64 && e.type(value) != graph::Type::int32)
+    throw Unsupported(fmt::format("a lookup by numbers of type {}", graph::name_of(e.type(value))));
+}
+
+// Rows of a table by a list of numbers, or any elements by several.
 void index(Emitter& e) {
   const auto& lists = e.node().tensors("indices");
-  if (lists.size() != 1 || lists.front() < 0)
-    throw Unsupported("a lookup by several lists, or not in the first dimension");
-  with_rows(e, "look_up", e.self(), lists.front());
+  for (const int list : lists)
+    if (list >= 0) need_numbers(e, list);
+  if (lists.size() == 1) return with_rows(e, "look_up", e.self(), lists.front());
+  if (e.target() == compiler::Target::cuda)
+    throw Unsupported("a lookup by several lists, or not in the first dimension, on a GPU");
+  need_plain(e);
+  std::vector<std::string> numbers;
+  for (const int list : lists) numbers.push_back(list < 0 ? "{}" : e.tensor(list));
+  e.call("pick", {{"source", e.tensor(e.self())},
+                  {"numbers", fmt::format("{{{}}}", fmt::join(numbers, ", "))},
+                  {"result", e.result()}});
+}
+
+// Along one axis.
+void index_select(Emitter& e) {
+  need_plain(e);
+  need_numbers(e, e.node().tensor("index"));
+  const auto axis = e.dimension("dim", e.shape(e.self()).size());
+  std::vector<std::string> numbers(static_cast<std::size_t>(axis), "{}");
+  numbers.push_back(e.tensor(e.node().tensor("index")));
+  e.call("pick", {{"source", e.tensor(e.self())},
+                  {"numbers", fmt::format("{{{}}}", fmt::join(numbers, ", "))},
+                  {"result", e.result()}});
+}
+
+void along_axis(Emitter& e, const char* function, Fields fields) {
+  if (e.target() == compiler::Target::cuda) throw Unsupported("on a GPU");
+  need_plain(e);
+  fields.insert(fields.begin(), {"source", e.tensor(e.self())});
+  fields.emplace_back("axis", std::to_string(e.dimension("dim", std::max<std::size_t>(e.shape(e.self()).size(), 1))));
+  fields.emplace_back("result", e.result());
+  e.call(function, fields);
+}
+void gather(Emitter& e) {
+  need_numbers(e, e.node().tensor("index"));
+  along_axis(e, "gather", {{"numbers", e.tensor(e.node().tensor("index"))}});
+}
+void running_sum(Emitter& e) {
+  along_axis(e, "running_sum", {});
+}
+// Of all elements as one row where no axis is named.
+void place_of(Emitter& e, const char* function) {
+  if (e.has("dim")) return along_axis(e, function, {});
+  if (e.target() == compiler::Target::cuda) throw Unsupported("on a GPU");
+  need_plain(e);
+  std::int64_t all = 1;
+  for (const auto extent : e.shape(e.self())) all *= extent;
+  e.call(function, {{"source", fmt::format("{}.as({{{}}})", e.tensor(e.self()), all)}, {"result", e.result()}});
+}
+void argmax(Emitter& e) {
+  place_of(e, "place_of_largest");
+}
+void argmin(Emitter& e) {
+  place_of(e, "place_of_smallest");
+}
+
+// The tensor as often as said along each axis, those in front among them.
+void repeat(Emitter& e) {
+  need_plain(e);
+  const auto often = e.node().ints("repeats");
+  Numbers own = e.shape(e.self());
+  own.insert(own.begin(), often.size() - own.size(), 1);
+  Numbers to(own.size(), 0);
+  std::int64_t copies = 1;
+  for (const auto times : often) copies *= times;
+  if (copies > 64) throw Unsupported(fmt::format("a tensor that is repeated {} times", copies));
+  for (std::int64_t copy = 0; copy < copies; ++copy) {
+    std::int64_t rest = copy;
+    for (std::size_t d = own.size(); d-- > 0; rest /= often[d]) to[d] = rest % often[d] * own[d];
+    e.call("copy", {{"source", fmt::format("{}.as({})", e.tensor(e.self()), braces(own))},
+                    {"length", braces(own)},
+                    {"result", e.result()},
+                    {"to", braces(to)}});
+  }
 }
 
 void embedding(Emitter& e) {
@@ -249,13 +325,19 @@ void add_moves(Operations& table) {
   for (const char* name :
        {"strata.cast", "strata.reorder", "strata.copy", "alias", "clone", "contiguous", "detach", "lift_fresh_copy"})
     table[name] = reorder;
-  for (const char* name : {"chunk", "split", "split_with_sizes", "unbind"}) table[name] = divide_up;
+  for (const char* name : {"chunk", "split", "split_with_sizes", "tensor_split", "unbind"}) table[name] = divide_up;
   for (const char* name : {"expand", "expand_as"}) table[name] = expand;
   for (const char* name : {"pad", "constant_pad_nd"}) table[name] = pad;
   table["slice_backward"] = slice_backward;
   table["select_backward"] = select_backward;
   for (const char* name : {"zero", "zeros_like"}) table[name] = zero;
   table["index"] = index;
+  table["index_select"] = index_select;
+  table["gather"] = gather;
+  table["cumsum"] = running_sum;
+  table["argmax"] = argmax;
+  table["argmin"] = argmin;
+  table["repeat"] = repeat;
   table["embedding"] = embedding;
   table["embedding_dense_backward"] = embedding_backward;
   table["permute"] = permute;

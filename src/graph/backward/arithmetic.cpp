@@ -82,11 +82,32 @@ void div(Tape& tape) {
   if (tape.wants(other)) give_summed(tape, "other", negated(tape, times(tape, by_other, tape.output(0))));
 }
 
+// Each place's gradient goes to where its value came from; 0 to the other.
+void where(Tape& tape) {
+  const int gradient = *tape.gradient();
+  if (tape.wants("self"))
+    give_summed(tape, "self",
+                tape.call("where.ScalarOther",
+                          {tape.same("condition"), tensor_argument("self", gradient), plain_argument("other", 0.0)}));
+  if (tape.wants("other"))
+    give_summed(tape, "other",
+                tape.call("where.ScalarSelf",
+                          {tape.same("condition"), plain_argument("self", 0.0), tensor_argument("other", gradient)}));
+}
+
+void masked_fill(Tape& tape) {
+  if (tape.wants("value")) throw NoGradient("what is filled in is trained");
+  give_summed(tape, "self",
+              tape.call("masked_fill.Scalar",
+                        {tensor_argument("self", *tape.gradient()), tape.same("mask"), plain_argument("value", 0)}));
+}
+
 }  // namespace
 
 std::span<const BackwardRule> arithmetic_rules() {
-  static constexpr BackwardRule all[] = {{"add", add}, {"div", div},   {"mul", mul},
-                                         {"neg", neg}, {"rsub", rsub}, {"sub", sub}};
+  static constexpr BackwardRule all[] = {{"add", add}, {"div", div},    {"masked_fill", masked_fill},
+                                         {"mul", mul}, {"neg", neg},    {"rsub", rsub},
+                                         {"sub", sub}, {"where", where}};
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/backward/rules.hpp"
+#include "graph/expand.hpp"
 #include "graph/load.hpp"
 #include "graph/write.hpp"
 
@@ -125,9 +126,10 @@ Result<Loss> loss_named(std::string_view name) {
   return fail(fmt::format("the loss '{}' is not one of: cross_entropy, nll", name), "", Exit::environment);
 }
 
-Result<TrainingGraph> differentiate(const Graph& network, Loss loss) {
-  if (network.mode != Mode::train)
+Result<TrainingGraph> differentiate(const Graph& captured, Loss loss) {
+  if (captured.mode != Mode::train)
     return fail("the graph is of mode infer, a training step needs that of mode train", "capture with --mode train");
+  const auto network = STRATA_TRY(expanded(captured));
   TrainingGraph result;
   Tape tape(network);
   try {
@@ -162,8 +164,10 @@ namespace {
 void evaluate(Node& node) {
   const bool normalises = node.operation() == "batch_norm";
   if (normalises && node.is_null("running_mean")) return;
-  for (auto& argument : node.args)
+  for (auto& argument : node.args) {
     if (argument.name == "train" || (normalises && argument.name == "training")) argument.plain = false;
+    if (argument.name == "dropout_p") argument.plain = 0.0;
+  }
   if (normalises) node.outputs.resize(1);
 }
 

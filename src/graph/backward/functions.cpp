@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one tensor whose derivative is arithmetic on the operand or the result, clamps, and the Euclidean norm.
+// Functions of one tensor whose derivative is arithmetic on the operand or the result, clamps, powers, and the
+// Euclidean norm.
 #include <cmath>
 #include <limits>
 
@@ -17,6 +18,38 @@ void exp(Tape& tape) {
 // d sqrt(x) = dx / (2 sqrt(x))
 void sqrt(Tape& tape) {
   tape.give("self", quotient(tape, times_number(tape, *tape.gradient(), 0.5), tape.output(0)));
+}
+
+// d (1 / sqrt(x)) = - y y y / 2 dx, y the result
+void rsqrt(Tape& tape) {
+  const int y = tape.output(0);
+  tape.give("self", times(tape, times_number(tape, *tape.gradient(), -0.5), times(tape, y, times(tape, y, y))));
+}
+
+// d log(x) = dx / x
+void log(Tape& tape) {
+  tape.give("self", quotient(tape, *tape.gradient(), tape.node().tensor("self")));
+}
+void sin(Tape& tape) {
+  tape.give("self", times(tape, *tape.gradient(), tape.call("cos.default", {tape.same("self")})));
+}
+void cos(Tape& tape) {
+  tape.give("self",
+            times(tape, times_number(tape, *tape.gradient(), -1), tape.call("sin.default", {tape.same("self")})));
+}
+
+// d x^n = n x^(n - 1) dx, of a number n
+void power(Tape& tape) {
+  const auto& node = tape.node();
+  if (node.is_tensor("exponent") || !node.is_tensor("self")) throw NoGradient("a power that is a tensor");
+  const int x = node.tensor("self");
+  const double n = node.number("exponent");
+  if (tape.type(x) != Type::float32) throw NoGradient("a power of what is not float32");
+  if (n == 0) return tape.give(x, times_number(tape, *tape.gradient(), 0.0));
+  int slope = x;
+  if (n != 2 && n != 1) slope = tape.call("pow.Tensor_Scalar", {tape.same("self"), plain_argument("exponent", n - 1)});
+  const int scaled = n == 1 ? *tape.gradient() : times_number(tape, *tape.gradient(), n);
+  tape.give(x, n == 1 ? scaled : times(tape, scaled, slope));
 }
 
 // PyTorch's clamp hands the gradient through at its bounds, hardtanh does not: its bounds are the next numbers.
@@ -58,8 +91,10 @@ void norm(Tape& tape) {
 }  // namespace
 
 std::span<const BackwardRule> function_rules() {
-  static constexpr BackwardRule all[] = {{"clamp", clamp}, {"clamp_max", clamp},         {"clamp_min", clamp},
-                                         {"exp", exp},     {"linalg_vector_norm", norm}, {"sqrt", sqrt}};
+  static constexpr BackwardRule all[] = {{"clamp", clamp}, {"clamp_max", clamp}, {"clamp_min", clamp},
+                                         {"cos", cos},     {"exp", exp},         {"linalg_vector_norm", norm},
+                                         {"log", log},     {"pow", power},       {"rsqrt", rsqrt},
+                                         {"sin", sin},     {"sqrt", sqrt}};
   return all;
 }
 

@@ -7,17 +7,26 @@
 namespace strata::graph {
 namespace {
 
-// Of a table's rows, looked up by the int64 tensor `rows`.
-void give_rows(Tape& tape, int table, int rows) {
+// Of a table's rows, looked up by the int64 tensor `rows`, but for row `padding`, if that is none below 0.
+void give_rows(Tape& tape, int table, int rows, std::int64_t padding = -1) {
   const Shape whole = tape.shape(table);
   std::int64_t width = 1;
   for (std::size_t i = 1; i < whole.size(); ++i) width *= whole[i];
   Shape gathered = tape.shape(rows);
   gathered.push_back(width);
+  int gradient = tape.viewed(*tape.gradient(), gathered);
+  if (padding >= 0) {
+    const int left_out = tape.call("eq.Scalar", {tensor_argument("self", rows), plain_argument("other", padding)});
+    Shape of_rows = tape.shape(rows);
+    of_rows.push_back(1);
+    gradient = tape.call("masked_fill.Scalar",
+                         {tensor_argument("self", gradient), tensor_argument("mask", tape.viewed(left_out, of_rows)),
+                          plain_argument("value", 0)});
+  }
   const int sums = tape.call("embedding_dense_backward.default",
-                             {tensor_argument("grad_output", tape.viewed(*tape.gradient(), gathered)),
-                              tensor_argument("indices", rows), plain_argument("num_weights", whole.front()),
-                              plain_argument("padding_idx", -1), plain_argument("scale_grad_by_freq", false)});
+                             {tensor_argument("grad_output", gradient), tensor_argument("indices", rows),
+                              plain_argument("num_weights", whole.front()), plain_argument("padding_idx", -1),
+                              plain_argument("scale_grad_by_freq", false)});
   tape.give(table, tape.viewed(sums, whole));
 }
 
@@ -29,10 +38,9 @@ void index(Tape& tape) {
 
 void embedding(Tape& tape) {
   const auto& node = tape.node();
-  if (node.maybe_integer("padding_idx").value_or(-1) >= 0) throw NoGradient("an embedding with a row for padding");
   if (node.find("scale_grad_by_freq") != nullptr && node.flag("scale_grad_by_freq"))
     throw NoGradient("an embedding whose gradient is divided by how often a row is used");
-  give_rows(tape, node.tensor("weight"), node.tensor("indices"));
+  give_rows(tape, node.tensor("weight"), node.tensor("indices"), node.maybe_integer("padding_idx").value_or(-1));
 }
 
 void roll(Tape& tape) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with stride, padding, dilation and groups.
+// Convolutions with stride, padding, dilation and groups, and transposed ones.
 #include "graph/operations/rules.hpp"
 
 namespace strata::graph {
@@ -88,6 +88,32 @@ std::int64_t backward_flops(const Call& call) {
 
 }  // namespace
 
+namespace {
+
+// input [N, C, ...] or [C, ...], weight [C, K / groups, ...] -> [N, K, ...] or [K, ...]
+std::vector<Described> transposed_convolution(const Call& call) {
+  const auto &input = call.in("input").shape, &weight = call.in("weight").shape;
+  const auto groups = call.node().integer("groups");
+  const std::size_t channels = input.size() == weight.size() ? 1 : 0, spatial = weight.size() - 2;
+  need(weight.size() >= 3 && input.size() == spatial + 1 + channels && groups > 0 && input[channels] == weight[0],
+       "the input {} does not fit the weight {} in {} groups", to_string(input), to_string(weight), groups);
+  const auto of = [&](const char* name) {
+    auto all = call.node().ints(name);
+    if (all.size() == 1) all.resize(spatial, all.front());
+    need(all.size() == spatial, "{} has {} numbers, wanted are {}", name, all.size(), spatial);
+    return all;
+  };
+  const auto stride = of("stride"), padding = of("padding"), more = of("output_padding"), dilation = of("dilation");
+  Shape shape(input.begin(), input.begin() + static_cast<std::ptrdiff_t>(channels));
+  shape.push_back(times(weight[1], groups));
+  for (std::size_t d = 0; d < spatial; ++d)
+    shape.push_back((input[channels + 1 + d] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight[2 + d] - 1) +
+                    more[d] + 1);
+  return {{call.in("input").type, shape}};
+}
+
+}  // namespace
+
 // Every output element takes one multiply-add for each weight of its channel.
 std::int64_t convolution_flops(const Call& call) {
   if (call.node().find("transposed") != nullptr && call.node().flag("transposed"))
@@ -111,6 +137,9 @@ std::span<const Operation> convolution_operations() {
   static constexpr Operation all[] = {{"conv1d", convolution, convolution_flops},
                                       {"conv2d", convolution, convolution_flops},
                                       {"conv3d", convolution, convolution_flops},
+                                      {"conv_transpose1d", transposed_convolution, transposed_convolution_flops},
+                                      {"conv_transpose2d", transposed_convolution, transposed_convolution_flops},
+                                      {"conv_transpose3d", transposed_convolution, transposed_convolution_flops},
                                       {"convolution_backward", convolution_backward, backward_flops}};
   return all;
 }

@@ -40,11 +40,34 @@ std::vector<Described> norm(const Call& call) {
   return {{type_argument(call, "dtype", call.self().type), reduced(call)}};
 }
 
+// Of one axis, or of all elements.
+std::vector<Described> place(const Call& call) {
+  const auto& self = call.self().shape;
+  const auto& node = call.node();
+  const bool all = node.find("dim") == nullptr || node.is_null("dim"),
+             keep = node.find("keepdim") != nullptr && node.flag("keepdim");
+  Shape shape = all ? Shape(keep ? self.size() : 0, 1) : self;
+  if (!all && !self.empty()) {
+    const auto axis = axis_of(node.integer("dim"), self.size());
+    shape[axis] = 1;
+    if (!keep) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  }
+  return {{Type::int64, shape}};
+}
+
+std::vector<Described> running_sum(const Call& call) {
+  const auto own = is_floating(call.self().type) ? call.self().type : Type::int64;
+  axis_of(call.node().integer("dim"), call.self().shape.size());
+  return {{type_argument(call, "dtype", own), call.self().shape}};
+}
+
 }  // namespace
 
 std::span<const Operation> reduction_operations() {
-  static constexpr Operation all[] = {
-      {"amax", extreme}, {"amin", extreme}, {"linalg_vector_norm", norm}, {"mean", mean}, {"sum", sum}};
+  static constexpr Operation all[] = {{"amax", extreme},       {"amin", extreme},
+                                      {"argmax", place},       {"argmin", place},
+                                      {"cumsum", running_sum}, {"linalg_vector_norm", norm},
+                                      {"mean", mean},          {"sum", sum}};
   return all;
 }
 

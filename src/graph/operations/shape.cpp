@@ -97,6 +97,35 @@ std::vector<Described> embedding(const Call& call) {
   return {{weight.type, shape}};
 }
 
+std::vector<Described> index_select(const Call& call) {
+  Shape shape = call.self().shape;
+  need(!shape.empty() && call.in("index").shape.size() <= 1, "{} elements of {}", to_string(call.in("index").shape),
+       to_string(shape));
+  shape[axis_of(call.node().integer("dim"), shape.size())] = call.in("index").elements();
+  return {{call.self().type, shape}};
+}
+
+std::vector<Described> gather(const Call& call) {
+  const auto &self = call.self().shape, &index = call.in("index").shape;
+  const auto axis = axis_of(call.node().integer("dim"), self.size());
+  need(index.size() == self.size(), "{} by {}", to_string(self), to_string(index));
+  for (std::size_t i = 0; i < self.size(); ++i)
+    need(i == axis || index[i] <= self[i], "{} by {}", to_string(self), to_string(index));
+  return {{call.self().type, index}};
+}
+
+std::vector<Described> repeat(const Call& call) {
+  const auto often = call.node().ints("repeats");
+  Shape shape = call.self().shape;
+  need(often.size() >= shape.size(), "{} is repeated {} times", to_string(shape), to_string(often));
+  shape.insert(shape.begin(), often.size() - shape.size(), 1);
+  for (std::size_t i = 0; i < often.size(); ++i) {
+    need(often[i] >= 0, "{} is repeated {} times", to_string(shape), to_string(often));
+    shape[i] = times(shape[i], often[i]);
+  }
+  return {{call.self().type, shape}};
+}
+
 // of the table only what is gathered
 std::int64_t gathered_bytes(const Call& call) {
   std::int64_t bytes = call.out().bytes();
@@ -111,6 +140,9 @@ std::int64_t gathered_bytes(const Call& call) {
 std::span<const Operation> shape_operations() {
   static constexpr Operation all[] = {{"cat", cat},
                                       {"constant_pad_nd", pad},
+                                      {"gather", gather},
+                                      {"index_select", index_select},
+                                      {"repeat", repeat},
                                       {"embedding", embedding, nullptr, Aliasing::none, gathered_bytes},
                                       {"index", index, nullptr, Aliasing::none, gathered_bytes},
                                       {"pad", pad},

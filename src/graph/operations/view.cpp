@@ -167,6 +167,31 @@ std::vector<Described> split(const Call& call) {
   throw ShapeError("no size of the parts is given");
 }
 
+// Into equal parts as far as that goes, the first ones larger by one; or before each of some places.
+std::vector<Described> tensor_split(const Call& call) {
+  const auto axis = axis_of(call.node().integer("dim"), call.self().shape.size());
+  const auto extent = call.self().shape.at(axis);
+  std::vector<std::int64_t> extents;
+  if (const auto* count = call.node().find("sections")) {
+    need(count->plain.is_number_integer() && count->plain.get<std::int64_t>() > 0, "{} parts", count->plain.dump());
+    const auto sections = count->plain.get<std::int64_t>();
+    for (std::int64_t i = 0; i < sections; ++i) extents.push_back(extent / sections + (i < extent % sections ? 1 : 0));
+    return parts(call, axis, extents);
+  }
+  std::int64_t begin = 0;
+  for (auto end : call.node().ints("indices")) {
+    end = std::clamp<std::int64_t>(end < 0 ? end + extent : end, 0, extent);
+    extents.push_back(std::max<std::int64_t>(end - begin, 0));
+    begin = end;
+  }
+  extents.push_back(extent - begin);
+  return parts(call, axis, extents);
+}
+
+std::vector<Described> shaped_as(const Call& call) {
+  return {{call.self().type, filled(call.in("other").shape, call.self().elements())}};
+}
+
 std::vector<Described> unbind(const Call& call) {
   Shape shape = call.self().shape;
   need(!shape.empty(), "a scalar has no parts");
@@ -215,6 +240,9 @@ std::span<const Operation> view_operations() {
                                       strided("slice", slice),
                                       strided("split", split),
                                       strided("split_with_sizes", split),
+                                      reshape_like("reshape_as", shaped_as),
+                                      reshape_like("view_as", shaped_as),
+                                      strided("tensor_split", tensor_split),
                                       reshape_like("squeeze", squeeze),
                                       strided("t", turned),
                                       strided("transpose", transpose),

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/expand.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "graph/backward/tape.hpp"
+#include "graph/load.hpp"
+#include "graph/operations/rules.hpp"
+#include "graph/write.hpp"
+
+namespace strata::graph {
+namespace {
+
+// What a node is expanded into: nodes that stand in its place, of which the last gives its output.
+class Expansion {
+ public:
+  Expansion(Graph& graph, const Node& of) : graph_(graph), of_(of) {}
+
+  const Node& node() const { return of_; }
+  Shape shape(int value) const { return graph_.value(value).shape; }
+  Type type(int value) const { return graph_.value(value).type; }
+  int result(std::size_t i = 0) const { return of_.outputs.at(i); }
+  bool infers() const { return graph_.mode == Mode::infer; }
+  // A parameter, or a buffer.
+  bool is_weight(int value) const {
+    const auto is = [&](const Named& named) { return named.value == value; };
+    return std::any_of(graph_.parameters.begin(), graph_.parameters.end(), is) ||
+           std::any_of(graph_.buffers.begin(), graph_.buffers.end(), is);
+  }
+  int value_or_none(const char* argument) const {
+    return of_.find(argument) == nullptr ? -1 : of_.maybe_tensor(argument).value_or(-1);
+  }
+
+  // aten.<op>, whose output is a new value or `into`.
+  int call(const std::string& op, std::vector<Argument> arguments, const std::string& name, int into = -1) {
+    Node added = of_;
+    added.op = "aten." + op;
+    added.args = std::move(arguments);
+    added.name = name.empty() ? of_.name : of_.name + "." + name;
+    if (into < 0) {
+      const auto described = find_operation(added.operation())->outputs(Call(graph_, added)).at(0);
+      Value value;
+      value.name = added.name;
+      value.type = described.type;
+      value.shape = described.shape;
+      graph_.values.push_back(std::move(value));
+      into = static_cast<int>(graph_.values.size()) - 1;
+    }
+    added.outputs = {into};
+    nodes_.push_back(std::move(added));
+    return into;
+  }
+  // The last call, which takes the node's name.
+  void end(const std::string& op, std::vector<Argument> arguments) { call(op, std::move(arguments), "", result()); }
+  int viewed(int value, const Shape& to, const std::string& name) {
+    return call("view.default", {tensor_argument("self", value), plain_argument("size", to)}, name);
+  }
+  // The node itself with other arguments.
+  void end_with(std::vector<Argument> arguments) {
+    nodes_.push_back(of_);
+    nodes_.back().args = std::move(arguments);
+  }
+
+  std::vector<Node> nodes() && { return std::move(nodes_); }
+
+ private:
+  Graph& graph_;
+  const Node& of_;
+  std::vector<Node> nodes_;
+};
+
+double factor_of(const Node& node, const char* name) {
+  return node.find(name) == nullptr ? 1 : node.number(name);
+}
+
+// beta self + alpha mat1 mat2, both 1. A second matrix that is a weight is turned round when it is loaded.
+void addmm(Expansion& e) {
+  const auto& node = e.node();
+  if (factor_of(node, "beta") != 1 || factor_of(node, "alpha") != 1) return;
+  const int sum = node.tensor("self"), left = node.tensor("mat1"), right = node.tensor("mat2");
+  if (e.infers() && e.is_weight(right) && e.shape(sum) == Shape{e.shape(e.result()).back()}) {
+    const int turned = e.call("t.default", {tensor_argument("self", right)}, "turned");
+    return e.end("linear.default",
+                 {tensor_argument("input", left), tensor_argument("weight", turned), tensor_argument("bias", sum)});
+  }
+  const int product = e.call("mm.default", {tensor_argument("self", left), tensor_argument("mat2", right)}, "product");
+  e.end("add.Tensor", {tensor_argument("self", product), tensor_argument("other", sum), plain_argument("alpha", 1)});
+}
+
+// self + value tensor1 tensor2
+void addcmul(Expansion& e) {
+  const auto& node = e.node();
+  const int product = e.call(
+      "mul.Tensor", {tensor_argument("self", node.tensor("tensor1")), tensor_argument("other", node.tensor("tensor2"))},
+      "product");
+  e.end("add.Tensor", {tensor_argument("self", node.tensor("self")), tensor_argument("other", product),
+                       plain_argument("alpha", factor_of(node, "value"))});
+}
+
+// 0 where the mask is true, else minus infinity: what is added to the scores.
+int added_mask(Expansion& e, int mask) {
+  return e.call("where.Scalar",
+                {tensor_argument("condition", mask), plain_argument("self", 0.0), plain_argument("other", "-inf")},
+                "mask");
+}
+
+// Each head of keys or values serves as many queries as there are more heads of these.
+int repeated_heads(Expansion& e, const std::string& name, int value, std::int64_t heads) {
+  Shape shape = e.shape(value);
+  if (shape.size() < 3 || shape[shape.size() - 3] == heads) return value;
+  const auto axis = static_cast<std::ptrdiff_t>(shape.size()) - 3;
+  auto& own = shape[static_cast<std::size_t>(axis)];
+  const auto times = heads / std::max<std::int64_t>(own, 1);
+  shape.insert(shape.begin() + axis + 1, 1);
+  const int apart = e.viewed(value, shape, name + "_apart");
+  shape[static_cast<std::size_t>(axis) + 1] = times;
+  const int repeated =
+      e.call("expand.default", {tensor_argument("self", apart), plain_argument("size", shape)}, name + "_repeated");
+  shape.erase(shape.begin() + axis + 1);
+  shape[static_cast<std::size_t>(axis)] = heads;
+  return e.viewed(repeated, shape, name + "_joined");
+}
+
+// 0 up to the diagonal of each matrix of scores, else minus infinity: from running sums of ones, since a graph makes no
+// tensors of its own.
+int causal_mask(Expansion& e, int scores) {
+  int part = scores;
+  while (e.shape(part).size() > 2)
+    part = e.call("select.int", {tensor_argument("self", part), plain_argument("dim", 0), plain_argument("index", 0)},
+                  fmt::format("causal_part{}", e.shape(part).size()));
+  const int zeros =
+      e.call("zeros_like.default", {tensor_argument("self", part), plain_argument("dtype", nullptr)}, "causal_zeros");
+  const int ones =
+      e.call("add.Scalar", {tensor_argument("self", zeros), plain_argument("other", 1), plain_argument("alpha", 1)},
+             "causal_ones");
+  const auto sums = [&](int dim, const char* name) {
+    return e.call("cumsum.default",
+                  {tensor_argument("self", ones), plain_argument("dim", dim), plain_argument("dtype", nullptr)}, name);
+  };
+  const int rows = sums(0, "causal_rows"), columns = sums(1, "causal_columns");
+  return added_mask(e,
+                    e.call("ge.Tensor", {tensor_argument("self", rows), tensor_argument("other", columns)}, "causal"));
+}
+
+// As the products, softmax and dropout of which it consists.
+void attention_in_parts(Expansion& e, int key, int value, int mask) {
+  const auto& node = e.node();
+  const int query = node.tensor("query");
+  const double scale = node.find("scale") != nullptr && !node.is_null("scale")
+                           ? node.number("scale")
+                           : 1 / std::sqrt(static_cast<double>(e.shape(query).back()));
+  const int queries = e.call("mul.Scalar", {tensor_argument("self", query), plain_argument("other", scale)}, "scaled");
+  const int keys = e.call(
+      "transpose.int", {tensor_argument("self", key), plain_argument("dim0", -2), plain_argument("dim1", -1)}, "keys");
+  int scores = e.call("matmul.default", {tensor_argument("self", queries), tensor_argument("other", keys)}, "scores");
+  if (node.flag("is_causal")) mask = causal_mask(e, scores);
+  if (mask >= 0)
+    scores =
+        e.call("add.Tensor",
+               {tensor_argument("self", scores), tensor_argument("other", mask), plain_argument("alpha", 1)}, "masked");
+  int shares = e.call(
+      "_softmax.default",
+      {tensor_argument("self", scores), plain_argument("dim", -1), plain_argument("half_to_float", false)}, "shares");
+  if (const double p = node.number("dropout_p"); p > 0)
+    shares =
+        e.call("dropout.default",
+               {tensor_argument("input", shares), plain_argument("p", p), plain_argument("train", true)}, "dropped");
+  e.end("matmul.default", {tensor_argument("self", shares), tensor_argument("other", value)});
+}
+
+void attention(Expansion& e) {
+  const auto& node = e.node();
+  const bool grouped = node.find("enable_gqa") != nullptr && node.flag("enable_gqa");
+  int mask = e.value_or_none("attn_mask");
+  const bool of_truths = mask >= 0 && e.type(mask) == Type::boolean,
+             in_parts = !e.infers() && (node.number("dropout_p") > 0 || node.flag("is_causal"));
+  if (!grouped && !of_truths && !in_parts) return;
+  if (of_truths) mask = added_mask(e, mask);
+  int key = node.tensor("key"), value = node.tensor("value");
+  if (grouped) {
+    const auto query = e.shape(node.tensor("query"));
+    const auto heads = query.size() < 3 ? 1 : query[query.size() - 3];
+    key = repeated_heads(e, "key", key, heads);
+    value = repeated_heads(e, "value", value, heads);
+  }
+  if (in_parts) return attention_in_parts(e, key, value, mask);
+  auto arguments = node.args;
+  for (auto& argument : arguments) {
+    if (argument.name == "key") argument = tensor_argument("key", key);
+    if (argument.name == "value") argument = tensor_argument("value", value);
+    if (argument.name == "attn_mask" && mask >= 0) argument = tensor_argument("attn_mask", mask);
+    if (argument.name == "enable_gqa") argument = plain_argument("enable_gqa", false);
+  }
+  e.end_with(std::move(arguments));
+}
+
+void group_norm(Expansion& e) {
+  const auto& node = e.node();
+  const int input = node.tensor("input"), weight = e.value_or_none("weight"), bias = e.value_or_none("bias");
+  const Shape shape = e.shape(input);
+  const auto groups = node.integer("num_groups");
+  const auto all = elements(shape);
+  if (shape.size() < 2 || groups <= 0 || all == 0) return;
+  const Shape rows{shape[0] * groups, all / (shape[0] * groups)};
+  const int normalised = e.call(
+      "layer_norm.default",
+      {tensor_argument("input", e.viewed(input, rows, "rows")), plain_argument("normalized_shape", Shape{rows[1]}),
+       plain_argument("weight", nullptr), plain_argument("bias", nullptr), plain_argument("eps", node.number("eps")),
+       plain_argument("cudnn_enable", false)},
+      "normalised");
+  Shape by_channel(shape.size(), 1);
+  by_channel[1] = shape[1];
+  if (weight < 0 && bias < 0)
+    return e.end("view.default", {tensor_argument("self", normalised), plain_argument("size", shape)});
+  int result = e.viewed(normalised, shape, "channels");
+  const auto joined = [&](const char* op, int value, const char* name, bool last) {
+    std::vector<Argument> arguments{tensor_argument("self", result),
+                                    tensor_argument("other", e.viewed(value, by_channel, name))};
+    if (std::string_view(op) == "add.Tensor") arguments.push_back(plain_argument("alpha", 1));
+    if (last) return e.end(op, std::move(arguments));
+    result = e.call(op, std::move(arguments), "scaled");
+  };
+  if (weight >= 0) joined("mul.Tensor", weight, "weight", bias < 0);
+  if (bias >= 0) joined("add.Tensor", bias, "bias", true);
+}
+
+void shaped_as(Expansion& e) {
+  e.end("view.default",
+        {tensor_argument("self", e.node().tensor("self")), plain_argument("size", e.shape(e.result()))});
+}
+
+using Expand = void (*)(Expansion&);
+
+const std::map<std::string_view, Expand>& expansions() {
+  static const std::map<std::string_view, Expand> all{{"addcmul", addcmul},
+                                                      {"addmm", addmm},
+                                                      {"group_norm", group_norm},
+                                                      {"reshape_as", shaped_as},
+                                                      {"scaled_dot_product_attention", attention},
+                                                      {"view_as", shaped_as}};
+  return all;
+}
+
+}  // namespace
+
+Result<Graph> expanded(Graph graph) {
+  bool changed = false;
+  std::vector<Node> nodes;
+  for (const auto& node : graph.nodes) {
+    Expansion expansion(graph, node);
+    try {
+      if (const auto it = expansions().find(node.operation()); it != expansions().end()) it->second(expansion);
+    } catch (const std::runtime_error& error) {  // ShapeError, ArgumentError
+      return fail(fmt::format("{}: {}", node.where(), error.what()), "remove the bundle's folder; it is made again");
+    }
+    auto in_place = std::move(expansion).nodes();
+    changed |= !in_place.empty();
+    if (in_place.empty()) in_place.push_back(node);
+    std::move(in_place.begin(), in_place.end(), std::back_inserter(nodes));
+  }
+  if (!changed) return graph;
+  graph.nodes = std::move(nodes);
+  // read back like any other graph: producers and consumers set
+  return parse(to_text(graph), "the expanded graph");
+}
+
+}  // namespace strata::graph
