@@ -17,5 +17,9 @@ if(package) # its own library needs libtorch.so, which is found only if the prog
   target_link_libraries(serve PRIVATE "-Wl,--push-state,--no-as-needed,${STRATA_TORCH_DIR}/lib/libtorch.so,--pop-state")
 endif()
 
+include("${CMAKE_CURRENT_SOURCE_DIR}/deploy.cmake")
+deploy(serve)
+deploy_artefact()
+
 enable_testing()
 add_test(NAME equal_work COMMAND "${STRATA_PYTHON}" "${CMAKE_CURRENT_SOURCE_DIR}/check.py" $<TARGET_FILE:serve>)

@@ -8,13 +8,13 @@
 
 #include "common/interrupt.hpp"
 #include "common/nearest.hpp"
-#include "common/python.hpp"
 #include "engine/artefact.hpp"
+#include "engine/package_versions.hpp"
 #include "export/write.hpp"
+#include "level/installed_levels.hpp"
 #include "plan/model_file.hpp"
 #include "requests/commands.hpp"
 #include "store/store.hpp"
-#include "worker/answers.hpp"
 
 namespace strata::engine {
 namespace fs = std::filesystem;
@@ -60,7 +60,7 @@ Error no_artefact(const level::Level& level, const level::DiscoveredLevels& inst
 Result<level::Level> choose_level(const requests::ExportRequest& a, const Installation& place,
                                   const core::CaseSpec& spec) {
   const auto& name = a.level;
-  const auto discovered = level::discover(level::search_path(place.root));
+  const auto discovered = level::installed_levels(place);
   std::vector<std::string> known;
   if (name.find('@') != std::string::npos) {
     auto variant = STRATA_TRY(plan::choose_levels(discovered, {name}));
@@ -115,21 +115,6 @@ Result<Ready> get_ready(const requests::ExportRequest& a) {
   return ready;
 }
 
-// Versions of Python packages, "" for one that is not there.
-Json versions_of(const std::vector<std::string>& packages, const std::string& python, const fs::path& root) {
-  worker::Launch launch;
-  std::vector<std::string> words{"-c",
-                                 "import importlib.metadata as m, json, sys\ndef v(n):\n try: return m.version(n)\n "
-                                 "except m.PackageNotFoundError: return ''\nprint(json.dumps({n: v(n) for n in "
-                                 "sys.argv[1:]}))"};
-  words.insert(words.end(), packages.begin(), packages.end());
-  launch.argv = python_command(python, root, words);
-  launch.env = python_variables({});
-  const auto ran = worker::run_to_end(launch, std::chrono::seconds(60));
-  const auto reply = ran ? Json::parse(ran->stdout_text, nullptr, false) : Json();
-  return reply.is_object() ? reply : Json::object();
-}
-
 }  // namespace
 
 Result<Exported> run_export(const requests::ExportRequest& request, const fs::path& store, EventSink& events) {
@@ -152,11 +137,13 @@ Result<Exported> run_export(const requests::ExportRequest& request, const fs::pa
                 .test = recipe.test,
                 .evidence = exporting::find_evidence(store, job),
                 .proving = requests::command_of(requests::of_case({}, ready.spec, levels))};
+  const auto versions = package_versions(recipe.packages, recipe.python, ready.place.root);
   const exporting::Export exported{.job = job,
                                    .recipe = recipe,
                                    .evidence = done.evidence,
                                    .proving = done.proving,
-                                   .versions = versions_of(recipe.packages, recipe.python, ready.place.root),
+                                   .python = versions.python,
+                                   .versions = versions.packages,
                                    .shared = ready.place.root / "runtime/serve"};
   STRATA_TRY(exporting::write_export(draft, exported));
   if (interrupted()) return fail("interrupted: nothing was written");

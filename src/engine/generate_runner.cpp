@@ -8,15 +8,19 @@
 #include <algorithm>
 #include <fstream>
 
+#include "common/container_image.hpp"
 #include "common/escape.hpp"
 #include "common/interrupt.hpp"
 #include "common/staged_folder.hpp"
 #include "compiler/kernels.hpp"
 #include "engine/artefact.hpp"
+#include "engine/package_versions.hpp"
 #include "generate/compile_bundle.hpp"
+#include "generate/folder.hpp"
 #include "generate/generate.hpp"
 #include "generate/libtorch.hpp"
 #include "generate/memory_budget.hpp"
+#include "level/installed_levels.hpp"
 #include "plan/bundle.hpp"
 #include "plan/options.hpp"
 #include "report/program.hpp"
@@ -83,8 +87,7 @@ Result<fs::path> output_folder(const std::string& output) {
 Result<compiler::Kernels> tuned_kernels(const plan::Bundle& bundle, const plan::Environments& environments,
                                         const requests::GenerateRequest& a, const Installation& place,
                                         EventSink& events) {
-  const auto levels =
-      STRATA_TRY(plan::choose_levels(level::discover(level::search_path(place.root)), {"static@measured"}));
+  const auto levels = STRATA_TRY(plan::choose_levels(level::installed_levels(place), {"static@measured"}));
   const auto job = STRATA_TRY(get_artefact(levels.front(), bundle, environments, place, a.options, events));
   const auto file = job.cache / "kernels.json";
   std::ifstream in(file);
@@ -133,9 +136,42 @@ std::string own_libraries(const requests::GenerateRequest& a, const Installation
   return words;
 }
 
+// The image's recipe; none for CUDA, whose images begin with CUDA's own.
+Result<void> write_image(const requests::GenerateRequest& a, const Installation& place, const fs::path& folder) {
+  if (a.target == "cuda") return {};
+  const bool libtorch = a.target == "libtorch";
+  const auto versions =
+      libtorch ? package_versions({"torch"}, place.python, place.root)
+               : package_versions({"onednn-cpu-gomp", "onednn-devel-cpu-gomp"}, place.tools_python, place.root);
+  ContainerImage image{
+      .verb = "generate",
+      .python = versions.python,
+      .packages = versions.packages,
+      .build = fmt::format("cmake -S . -B build -DSTRATA_PYTHON={} && cmake --build build", kImagePython),
+      .test = "build/network --check",
+      .program = {"/network/network"},
+      .arguments = {"--check"}};
+  if (!libtorch) {
+    image.build = "cmake -S . -B build -DNETWORK_NATIVE=$NETWORK_NATIVE && cmake --build build";
+    image.choices =
+        "# --build-arg NETWORK_NATIVE=OFF: code for other processors too than the one that builds the image\n"
+        "ARG NETWORK_NATIVE=ON\n";
+    image.libraries = {"libgomp1"};
+  }
+  if (!libtorch && !a.train) {  // which read photographs
+    image.tools = {"libjpeg62-turbo-dev"};
+    image.libraries.push_back("libjpeg62-turbo");
+  }
+  const auto templates = place.root / "runtime/container";
+  const auto text = STRATA_TRY(generate::read_text(templates / "Dockerfile"));
+  STRATA_TRY(generate::write_text(folder / "Dockerfile", dockerfile(text, image)));
+  return generate::copy_to(templates / "dockerignore", folder / ".dockerignore");
+}
+
 // Writes the files and says what was made.
 Result<std::string> write_files(const requests::GenerateRequest& a, const Source& source, const Installation& place,
                                 const fs::path& folder) {
+  STRATA_TRY(write_image(a, place, folder));
   if (a.target == "libtorch") {
     const auto calls = STRATA_TRY(generate::libtorch_into(folder, source.bundle.folder, place.root, a.options.threads));
     return fmt::format("{} operations a run, each a call of ATen", calls);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "common/container_image.hpp"
 #include "common/escape.hpp"
 #include "common/fill_in.hpp"
 #include "plan/jobs.hpp"
@@ -52,13 +53,19 @@ Result<Recipe> read_recipe(const plan::Job& job, const Installation& place) {
   const auto paths = paths_of(job, place);
   auto words = paths;  // the same in a command of the shell
   for (auto& [name, path] : words) path = escape::shell_word(path);
-  const auto command = [&](const char* key) { return fill_in(fields.at(key).get<std::string>(), words, '{', '}'); };
+  auto image_words = words;
+  for (const char* name : {"python", "tools_python"}) image_words[name] = kImagePython;
+  const auto command = [&](const char* key, const Values& values) {
+    return fill_in(fields.at(key).get<std::string>(), values, '{', '}');
+  };
   Recipe recipe;
   try {
     recipe.what = fields.at("what");
-    recipe.build = command("build");
-    recipe.test = command("test");
-    recipe.run = command("run");
+    recipe.build = command("build", words);
+    recipe.test = command("test", words);
+    recipe.run = command("run", words);
+    recipe.image_build = command("build", image_words);
+    recipe.image_test = command("test", image_words);
     recipe.artefacts = pieces(fields.at("artefacts"), paths, "the artefact that was measured", false);
     for (auto& piece : pieces(fields.value("optional", Json::object()), paths, "the artefact that was measured", true))
       recipe.artefacts.push_back(std::move(piece));

@@ -17,7 +17,8 @@ struct ExportedFile {
 };
 
 struct Recipe {
-  std::string what, build, test, run;  // a phrase for people; commands for the exported folder
+  std::string what, build, test, run;   // a phrase for people; commands for the exported folder
+  std::string image_build, image_test;  // the first two in an image, where its own Python is the interpreter
   std::vector<ExportedFile> artefacts, sources;
   std::vector<std::string> packages;  // Python packages whose versions are written down
   std::string python;                 // the interpreter that has them

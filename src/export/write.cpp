@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
 
+#include "common/container_image.hpp"
 #include "common/escape.hpp"
 #include "common/fill_in.hpp"
 #include "common/places.hpp"
@@ -20,6 +22,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr const char* kWeightsFile = "weights.safetensors";
+constexpr const char* kDockerfile = "Dockerfile";
 
 // The bounds of docs/proof.md, which check.py multiplies the envelope with.
 constexpr double kStrict = 8, kReassociated = 64, kElement = 2;
@@ -45,6 +48,7 @@ Json case_json(const Export& exported, const Json& sizes) {
           {"ring", info["ring"]},
           {"threads", exported.job.bundle->question.threads},
           {"device", name_of(exported.job.bundle->question.device)},
+          {"python", exported.python},
           {"reference", info["reference"]},
           {"allowed", {{"error", limit}, {"largest", kElement * limit}}},
           {"versions", exported.versions}};
@@ -144,17 +148,41 @@ std::string proof_sentence(const Export& exported) {
       evidence.note.empty() ? "" : " Note: " + escape::markdown(evidence.note) + ".", special_sentence(proof));
 }
 
-Result<std::string> readme(const Export& exported, const std::vector<std::pair<std::string, std::string>>& files) {
-  const auto path = exported.shared / "README.md";
+constexpr const char* kDeploying =
+    "\n## Deploy\n\n```\ncmake --install build --prefix FOLDER\ndocker build -t network . && docker run --rm "
+    "network\n```\n\nThe first puts the program, the artefact and the libraries that it needs into one folder, which "
+    "can be moved and copied. The second does all of the above in an image, with the versions below; inputs of your "
+    "own:\n\n```\ndocker run --rm -v \"$PWD/test:/data\" network /data/inputs.safetensors "
+    "/data/outputs.safetensors\n```\n";
+
+Result<std::string> text_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return fail(fmt::format("cannot read {}", path.string()), "strata's own tree is damaged: get it again");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  return std::string{std::istreambuf_iterator<char>(in), {}};
+}
+
+// The image's recipe, whose template is a file of the level's.
+Result<void> write_dockerfile(const Draft& draft, const Export& exported, const fs::path& from) {
+  const auto text = STRATA_TRY(text_of(from));
+  return draft.write(kDockerfile, dockerfile(text, {.verb = "export",
+                                                    .python = exported.python,
+                                                    .packages = exported.versions,
+                                                    .build = exported.recipe.image_build,
+                                                    .test = exported.recipe.image_test,
+                                                    .program = {"/network/serve", "/network"},
+                                                    .arguments = {"/network/test/inputs.safetensors"}}));
+}
+
+Result<std::string> readme(const Export& exported, const std::vector<std::pair<std::string, std::string>>& files) {
+  const auto text = STRATA_TRY(text_of(exported.shared / "README.md"));
   const auto& info = exported.job.bundle->info;
-  std::string table, versions = fmt::format("strata {}", STRATA_VERSION);
+  std::string table, versions = fmt::format("strata {}, Python {}", STRATA_VERSION, escape::markdown(exported.python));
   for (const auto& [name, about] : files)
     table += fmt::format("{}| {} | {} |", table.empty() ? "" : "\n", escape::markdown_code(name), about);
-  for (const auto& [name, version] : exported.versions.items())
-    versions += escape::markdown(fmt::format(", {} {}", name, version.get<std::string>()));
+  for (const auto& [name, version] : exported.versions)
+    versions += escape::markdown(fmt::format(", {} {}", name, version));
+  const bool has_image =
+      std::any_of(files.begin(), files.end(), [](const auto& file) { return file.first == kDockerfile; });
   return fill_in(text, {{"model", escape::markdown(info["model"].value("name", ""))},
                         {"level", exported.job.level.id},
                         {"case", escape::markdown_code(info.value("id", ""))},
@@ -171,6 +199,7 @@ Result<std::string> readme(const Export& exported, const std::vector<std::pair<s
                                           ? "float64"
                                           : "float32 (it does not run in float64, so this test is weaker)"},
                         {"allowed", fmt::format("{:.0f}", allowed(exported))},
+                        {"deploy", has_image ? kDeploying : ""},
                         {"files", table},
                         {"versions", versions}});
 }
@@ -205,7 +234,10 @@ Result<void> write_export(const Draft& draft, const Export& exported) {
   std::error_code ec;
   for (const auto& piece : all_pieces(exported)) {
     if (piece.optional && !fs::exists(piece.from, ec)) continue;
-    STRATA_TRY(draft.copy(piece.from, piece.name));
+    const bool image = piece.name == kDockerfile;
+    // whose images begin with CUDA's own
+    if (image && exported.job.bundle->question.device == core::Device::cuda) continue;
+    STRATA_TRY(image ? write_dockerfile(draft, exported, piece.from) : draft.copy(piece.from, piece.name));
     files.emplace_back(piece.name, piece.about);
   }
   for (const auto& piece : exported.recipe.artefacts)

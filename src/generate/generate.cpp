@@ -40,16 +40,17 @@ std::optional<Normalisation> normalisation(const compiler::Program& program) {
 std::string ports(const compiler::Program& program, const std::vector<graph::Named>& list) {
   std::string text;
   for (const auto& element : list)
-    text += fmt::format("{}{{{}, {}}}", text.empty() ? "" : ", ", escape::cpp_string(element.name),
-                        braces(program.value(element.value).shape));
+    text += fmt::format("{}{{{}, {}, kit::{}}}", text.empty() ? "" : ", ", escape::cpp_string(element.name),
+                        braces(program.value(element.value).shape), type_literal(program.value(element.value).type));
   return "{" + text + "}";
 }
 
 std::string listed(const compiler::Program& program, const std::vector<graph::Named>& list) {
   std::vector<std::string> all;
   for (const auto& element : list)
-    all.push_back(
-        fmt::format("{} {}", escape::markdown_code(element.name), brackets(program.value(element.value).shape)));
+    all.push_back(fmt::format("{} {} {}", escape::markdown_code(element.name),
+                              graph::name_of(program.value(element.value).type),
+                              brackets(program.value(element.value).shape)));
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -73,7 +74,7 @@ std::string head(const Subject& subject, const std::string& what) {
   return fmt::format("// Written by strata from {}. {}\n", escape::comment(subject.question.id()), what);
 }
 
-// The tensors that a step changes; counts have no elements of float32.
+// The tensors that a step changes; counts are whole numbers.
 std::string state_of(const compiler::Program& program) {
   std::string text = "// What a step changes: parameters, statistics, counts.\ninline constexpr Port state[] = {";
   std::set<std::string> counts;
@@ -87,9 +88,9 @@ std::string state_of(const compiler::Program& program) {
       const auto& updates = program.graph.updates;
       if (std::none_of(updates.begin(), updates.end(), [&](const auto& update) { return update.name == named.name; }))
         continue;
-      text += fmt::format("{}{{{}, {}, {}}}", first ? "" : ",\n                                ",
+      text += fmt::format("{}{{{}, {}, kit::Type::{}}}", first ? "" : ",\n                                ",
                           escape::cpp_string(named.name), braces(program.value(named.value).shape),
-                          counts.contains(named.name));
+                          counts.contains(named.name) ? "int64" : "float32");
       first = false;
     }
   return text + "};\n\n";
@@ -117,7 +118,7 @@ std::string plan_hpp(const Subject& subject, int threads) {
   std::string text = head(subject, "Where every tensor of the network lies, and the functions of its stages.");
   text += fmt::format(
       "#pragma once\n\n#include \"kit/{}.hpp\"\n\nnamespace {} {{\n\ninline constexpr char name[] = "
-      "{};\n\nstruct Port {{\n  const char* name;\n  kit::Shape shape;\n  bool is_count = false;  // int64\n}};\n",
+      "{};\n\nstruct Port {{\n  const char* name;\n  kit::Shape shape;\n  kit::Type type;\n}};\n",
       is_training(program) ? "training" : "operations", subject.space, escape::cpp_string(subject.name));
   text += fmt::format("inline constexpr Port inputs[] = {};\ninline constexpr Port outputs[] = {};\n\n",
                       ports(program, program.graph.inputs), ports(program, program.graph.outputs));
@@ -131,8 +132,8 @@ std::string plan_hpp(const Subject& subject, int threads) {
       program.arena_bytes, program.least_arena_bytes, parameters_of(program), threads);
   text +=
       "// Each tensor by its name in the captured graph: its place in bytes, its shape. Tensors whose lives do not "
-      "meet share bytes.\nnamespace v {\n\nusing kit::arena, kit::bfloat16, kit::input, kit::output, kit::Layout, "
-      "kit::Tensor;\n\n";
+      "meet share bytes.\nnamespace v {\n\nusing kit::arena, kit::input, kit::output, kit::typed, kit::Layout, "
+      "kit::Tensor, kit::Type;\n\n";
   for (const auto& line : subject.names.plan()) text += line + "\n";
   text += "\n}  // namespace v\n\n";
   for (const auto& stage : subject.stages) text += fmt::format("void {}(kit::Program& p);\n", stage.name);
@@ -185,9 +186,8 @@ Result<void> check_supported_ops(const compiler::Program& program) {
   for (const int i : unknown_steps(program)) lacking.push_back(&program.steps[static_cast<std::size_t>(i)].node);
   std::vector<std::string> all;
   if (!lacking.empty()) all.push_back("no operation " + graph::operations_with_places(lacking));
-  if (const auto ports = refused_ports(program.graph); !ports.empty())
-    all.push_back(
-        fmt::format("{}: inputs and outputs must be float32 of at most 8 dimensions", fmt::join(ports, ", ")));
+  if (const auto ports = refused_ports(program.graph, program.target); !ports.empty())
+    all.push_back(fmt::format("{}: {}", fmt::join(ports, ", "), allowed_ports(program.target)));
   if (!all.empty())
     return fail(fmt::format("{}", fmt::join(all, "; ")),
                 "--target libtorch calls an operation of ATen for each of the network's; `./strata compare` says which "
@@ -217,6 +217,9 @@ Values readme_of_target(compiler::Target target) {
             {"also",
              "the system's C++ and OpenMP libraries (`libstdc++`, `libgomp`). Code is made for the building machine's "
              "processor alone unless `-DNETWORK_NATIVE=OFF` says otherwise"},
+            {"image",
+             " `docker build -t network . && docker run --rm network` builds, checks and runs it in an image, with "
+             "the version of oneDNN that strata has (`Dockerfile`)."},
             {"run", "A run executes the calls in order."},
             {"kit",
              "`kit/` | oneDNN's calls behind the functions that stages use, and kernels of strata's own: those files "
@@ -232,6 +235,7 @@ Values readme_of_target(compiler::Target target) {
        "of cudnn-frontend."},
       {"ships", "`network`, `libmodel.so`"},
       {"also", "CUDA's runtime, cuBLAS, NVRTC and cuDNN"},
+      {"image", ""},
       {"run",
        "The first run gives the calls to the device one by one, the second records them as a CUDA graph, and from then "
        "on a "
@@ -301,10 +305,10 @@ Values values_for(const std::string& name, const Subject& subject) {
 
 // What of the kit names no library, and serves the kit on CUDA too.
 bool is_shared(const std::string& name) {
-  static const std::set<std::string_view> shared{"fold.cpp",        "function.hpp",    "loading.cpp",
-                                                 "loading.hpp",     "operations.hpp",  "program.hpp",
-                                                 "safetensors.cpp", "safetensors.hpp", "safetensors_header.hpp",
-                                                 "tensor.hpp",      "training.hpp"};
+  static const std::set<std::string_view> shared{
+      "elements.hpp",           "fold.cpp",    "function.hpp", "loading.cpp",     "loading.hpp",
+      "operations.hpp",         "program.hpp", "resize.hpp",   "safetensors.cpp", "safetensors.hpp",
+      "safetensors_header.hpp", "tensor.hpp",  "training.hpp"};
   return shared.contains(name);
 }
 
@@ -346,11 +350,20 @@ std::vector<std::string> targets() {
   return {"onednn", "cuda", "libtorch"};
 }
 
-std::vector<std::string> refused_ports(const graph::Graph& graph) {
+std::string allowed_ports(compiler::Target target) {
+  return fmt::format("inputs and outputs must be {} of at most 8 dimensions",
+                     target == compiler::Target::cuda ? "float32" : "float32, int64, int32, uint8 or bool");
+}
+
+std::vector<std::string> refused_ports(const graph::Graph& graph, compiler::Target target) {
+  const auto is_known = [&](graph::Type type) {
+    if (type == graph::Type::float32 || target == compiler::Target::cuda) return type == graph::Type::float32;
+    return type != graph::Type::bfloat16 && !type_literal(type).empty();
+  };
   std::vector<std::string> refused;
   for (const auto* list : {&graph.inputs, &graph.outputs})
     for (const auto& named : *list)
-      if (const auto& value = graph.value(named.value); value.type != graph::Type::float32 || value.shape.size() > 8)
+      if (const auto& value = graph.value(named.value); !is_known(value.type) || value.shape.size() > 8)
         refused.push_back(
             fmt::format("'{}' is {} {}", named.name, graph::name_of(value.type), graph::to_string(value.shape)));
   return refused;

@@ -24,8 +24,9 @@ struct Options {
 // Libraries that programs can call: "onednn" is this one, "libtorch" libtorch.hpp.
 std::vector<std::string> targets();
 
-// Inputs and outputs that no program can have, as "'ids' is int64 [1, 128]": all but float32 of at most 8 dimensions.
-std::vector<std::string> refused_ports(const graph::Graph& graph);
+// Inputs and outputs that no program can have, as "'ids' is int64 [1, 128]", and a phrase that says which it can.
+std::vector<std::string> refused_ports(const graph::Graph& graph, compiler::Target target);
+std::string allowed_ports(compiler::Target target);
 
 // A file by its path in the folder.
 using Files = std::map<std::string, std::string>;

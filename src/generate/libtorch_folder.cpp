@@ -39,7 +39,7 @@ Result<std::size_t> libtorch_into(const fs::path& folder, const fs::path& bundle
        {"runtime/libtorch/aten_network.hpp", "runtime/libtorch/main.cpp", "runtime/libtorch/CMakeLists.txt",
         "runtime/libtorch/README.md", "runtime/kit/safetensors_header.hpp", "runtime/serve/safetensors.hpp",
         "runtime/serve/fields.hpp", "runtime/template/printable.hpp", "runtime/template/program_folder.hpp",
-        "runtime/serve/torch_tensors.hpp", "cmake/StrataTorch.cmake"}) {
+        "runtime/serve/torch_tensors.hpp", "runtime/serve/deploy.cmake", "cmake/StrataTorch.cmake"}) {
     const auto text = STRATA_TRY(read_text(root / file));
     const auto type = fs::path(file).extension();
     STRATA_TRY(

@@ -5,82 +5,22 @@ gives, without strata."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(os.environ.get("STRATA_PROGRAM", ROOT / "build" / "release" / "strata"))
+from written_folders import PROGRAM, commands, follow, libraries_of, write
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """exported(level) -> the folder of the MNIST convnet at that level; one capture for all, and
-    artefacts from other comparisons of this session."""
+    """exported(level) -> the folder of the MNIST convnet at that level."""
     place = tmp_path_factory.mktemp("exports")
-    environment = os.environ | {
-        "STRATA_ROOT": str(ROOT),
-        "XDG_DATA_HOME": str(place),
-        "STRATA_PYTHON": sys.executable,
-        "STRATA_TOOLS_PYTHON": sys.executable,
-    }
-
-    def get(level: str) -> Path:
-        folder = place / level
-        if not folder.exists():
-            done = subprocess.run(
-                [
-                    str(PROGRAM),
-                    "export",
-                    "mnist_convnet",
-                    "--level",
-                    level,
-                    "--threads",
-                    "1",
-                    "-o",
-                    str(folder),
-                ],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=300,
-            )
-            assert done.returncode == 0, done.stderr[-3000:]
-            assert "nothing is proven" in done.stderr
-        return folder
-
-    return get
-
-
-def commands(folder: Path) -> list[str]:
-    """The commands of the README: build, test, run."""
-    return (folder / "README.md").read_text(encoding="utf-8").split("```\n")[1].splitlines()
-
-
-def follow(command: str, folder: Path) -> subprocess.CompletedProcess:
-    # what was exported needs none of these
-    alone = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("STRATA_", "PYTHON"))
-    }
-    build = {"CMAKE_BUILD_TYPE": "None", "CXXFLAGS": "-O0"} | (
-        {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}
-    )
-    return subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env=alone | build | {"OMP_WAIT_POLICY": "PASSIVE"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return lambda level: write(place, level, "export", "--level", level)
 
 
 @pytest.mark.parametrize("level", ["aoti", "torchscript", "openvino", "onnxruntime"])
@@ -92,6 +32,7 @@ def test_an_export_is_built_run_and_proven_equal_by_its_own_commands_and_finds_a
     for command in (build, test):
         done = follow(command, folder)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "libpython" not in libraries_of(folder / "build" / "serve")
     ran = follow(run, folder)
     assert ran.returncode == 0, ran.stderr
     outputs = [
@@ -216,3 +157,59 @@ def test_a_program_says_what_is_wrong_with_its_input(exported, tmp_path):
             [str(program), *map(str, words)], capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 1 and message in done.stderr, (words, done.stderr)
+
+
+# a release of ONNX Runtime as its CMake files describe it, and all that this one has: its version
+OLD_LIBRARY = """
+static const void* const* table(unsigned version) { return 0; }
+static const char* version(void) { return "1.8.1"; }
+static const struct { const void* const* (*table)(unsigned); const char* (*version)(void); }
+    base = {table, version};
+const void* OrtGetApiBase(void) { return &base; }
+"""
+OLD_RELEASE = """
+add_library(onnxruntime::onnxruntime SHARED IMPORTED)
+set_target_properties(onnxruntime::onnxruntime PROPERTIES
+  IMPORTED_LOCATION "${CMAKE_CURRENT_LIST_DIR}/libonnxruntime.so.1")
+"""
+
+
+def test_a_release_of_onnxruntime_that_is_named_is_linked_and_one_that_is_too_old_refused(
+    exported, tmp_path
+):
+    folder = exported("onnxruntime")
+    (tmp_path / "old.c").write_text(OLD_LIBRARY, encoding="utf-8")
+    (tmp_path / "onnxruntimeConfig.cmake").write_text(OLD_RELEASE, encoding="utf-8")
+    words = ["-shared", "-fPIC", "-Wl,-soname,libonnxruntime.so.1", "-o", "libonnxruntime.so.1"]
+    subprocess.run(["gcc", *words, "old.c"], cwd=tmp_path, check=True)
+    build = f"cmake -S . -B '{tmp_path}/build' -Donnxruntime_DIR='{tmp_path}'"
+    built = follow(f"{build} && cmake --build '{tmp_path}/build'", folder)
+    assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    ran = follow(f"'{tmp_path}/build/serve' . test/inputs.safetensors", folder)
+    assert ran.returncode == 1 and "ONNX Runtime 1.8.1 is linked" in ran.stderr, ran.stderr
+
+
+def test_without_a_library_of_onnxruntime_the_build_says_what_to_install(exported, tmp_path):
+    build = f"cmake -S . -B '{tmp_path}/build' -DSTRATA_PYTHON=/nowhere/python"
+    done = follow(build, exported("onnxruntime"))
+    assert done.returncode != 0 and "pip install onnxruntime" in done.stderr, done.stderr
+
+
+def test_a_network_for_cuda_is_refused_where_the_library_of_onnxruntime_has_none(
+    exported, tmp_path
+):
+    import onnxruntime
+
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this onnxruntime has CUDA")
+    folder = tmp_path / "on_cuda"
+    shutil.copytree(exported("onnxruntime"), folder, ignore=shutil.ignore_patterns("build"))
+    case = folder / "case.hpp"
+    text = case.read_text(encoding="utf-8")
+    case.write_text(text.replace('kDevice = "cpu"', 'kDevice = "cuda"'), encoding="utf-8")
+    build, _, run = commands(folder)
+    assert follow(build, folder).returncode == 0
+    ran = follow(run, folder)
+    assert ran.returncode == 1 and "CUDA execution provider is not enabled" in ran.stderr, (
+        ran.stdout + ran.stderr
+    )
