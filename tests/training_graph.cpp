@@ -23,10 +23,10 @@ int refuse(const strata::Error& error) {
 int main(int count, char** arguments) {
   using namespace strata::graph;
   if (count != 4) return refuse({"usage: strata_training_graph BUNDLE LOSS OUT", ""});
-  const auto loss = loss_named(arguments[2]);
-  if (!loss) return refuse(loss.error());
   const auto network = load(arguments[1]);
   if (!network) return refuse(network.error());
+  const auto loss = loss_of(*network, arguments[2]);
+  if (!loss) return refuse(loss.error());
   const auto training = differentiate(*network, *loss);
   if (!training) return refuse(training.error());
   const auto checked = check(training->graph);

@@ -51,9 +51,8 @@ class Compile(TorchLevel, Reports):
         try:
             if self.job.trains:
                 self.set_mode("train", True)
-                self.set_batch(
-                    inputs, torch.zeros(self.job.about["outputs"][0]["shape"][0], dtype=torch.int64)
-                )
+                batch = self.job.about["outputs"][0]["shape"][:1]
+                self.set_batch(inputs, torch.zeros(batch, dtype=torch.int64) if batch else None)
                 self.objective(self.inputs, self.named, self.labels).backward()
                 self.module.zero_grad()
             else:

@@ -217,7 +217,8 @@ void Training::set_input(std::span<const HostTensor> inputs) {
   const auto own = static_cast<std::size_t>(program_.input_count());
   if (!training_) return evaluation_->set_input(inputs.first(own));
   network_->set_input(inputs.first(own));
-  program_.set_labels(network_->model(), reinterpret_cast<const std::int64_t*>(inputs[own].view.data));
+  if (inputs.size() > own)
+    program_.set_labels(network_->model(), reinterpret_cast<const std::int64_t*>(inputs[own].view.data));
 }
 
 void Training::run() {

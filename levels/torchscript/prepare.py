@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from strata_sdk import UnavailableError, UnsupportedError, models, precision, preparing
+from strata_sdk import UnavailableError, UnsupportedError, losses, models, precision, preparing
 
 
 def prepare(bundle_dir: Path, cache: Path) -> None:
@@ -29,6 +29,11 @@ def prepare(bundle_dir: Path, cache: Path) -> None:
     step = preparing.Steps()
     step("building the network")
     if bundle["case"]["mode"] == "train":
+        if losses.is_output(bundle) and bundle["case"]["loss"] != losses.OWN:
+            raise UnsupportedError(
+                "torch.jit.script takes the module, and not the module with its loss",
+                "other levels train it; a forward that returns its loss is scripted: --loss output",
+            )
         module = (
             models.build_model(bundle["case"]["model"], int(bundle["case"].get("seed") or 0))
             .module.train()

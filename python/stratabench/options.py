@@ -63,7 +63,8 @@ class CompareOptions(NetworkOptions, total=False):
         clients: serve so many requests at once, too; a number or a list.
         device: "cpu" or "cuda".
         optimiser: of training, as "sgd:lr=0.01,momentum=0.9" or "adam:lr=0.001".
-        loss: of training: "cross_entropy" (of logits) or "nll" (of log-probabilities).
+        loss: of training: "cross_entropy", "nll", "bce", "bce_with_logits", "mse", "l1",
+            "smooth_l1", "output" (the network's first output is its loss) or "file.py:loss".
         reference: the level that speedups are against (default: "eager").
         eval: a score of every level's outputs, as "file.py:score".
         slo: what each level needs to meet a limit on a request's time, as "p99=20ms".
@@ -231,7 +232,7 @@ class GenerateOptions(NetworkOptions, total=False):
         batch: the batch size (default: the model's own).
         threads: of the capture, and of the program where it is given none.
         target: what the program calls: "onednn", "libtorch" or "cuda".
-        loss: of the training step: "cross_entropy" or "nll".
+        loss: of the training step, as in `compare`.
         memory_budget: the most that activations and gradients may take, "200MB" or "70%"; what does
             not fit is computed again.
         tune: time the kernels that can run each layer, on this machine, and use the fastest.

@@ -37,6 +37,7 @@ enum class Calculation : std::uint8_t {
   sin,
   cos,
   erf,
+  softplus,
   reciprocal,
   logical_not,
   bitwise_not,
@@ -69,12 +70,12 @@ enum class Calculation : std::uint8_t {
 };
 
 constexpr const char* calculation_names[] = {
-    "to",         "neg",         "abs",         "sign",        "floor",       "ceil",  "round", "trunc",
-    "exp",        "expm1",       "log",         "log1p",       "sqrt",        "rsqrt", "sin",   "cos",
-    "erf",        "reciprocal",  "logical_not", "bitwise_not", "isnan",       "isinf", "add",   "sub",
-    "mul",        "div",         "div_floor",   "div_trunc",   "remainder",   "fmod",  "pow",   "minimum",
-    "maximum",    "eq",          "ne",          "lt",          "le",          "gt",    "ge",    "logical_and",
-    "logical_or", "logical_xor", "bitwise_and", "bitwise_or",  "bitwise_xor", "where"};
+    "to",          "neg",        "abs",         "sign",        "floor",       "ceil",        "round", "trunc",
+    "exp",         "expm1",      "log",         "log1p",       "sqrt",        "rsqrt",       "sin",   "cos",
+    "erf",         "softplus",   "reciprocal",  "logical_not", "bitwise_not", "isnan",       "isinf", "add",
+    "sub",         "mul",        "div",         "div_floor",   "div_trunc",   "remainder",   "fmod",  "pow",
+    "minimum",     "maximum",    "eq",          "ne",          "lt",          "le",          "gt",    "ge",
+    "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",  "bitwise_xor", "where"};
 static_assert(std::size(calculation_names) == static_cast<std::size_t>(Calculation::where) + 1);
 
 namespace elements {
@@ -314,6 +315,8 @@ inline void calculate(Calculation how, float* x, const float* y, const float* z,
       return each(x, n, [&](Extent i) { return std::sin(x[i]); });
     case Calculation::cos:
       return each(x, n, [&](Extent i) { return std::cos(x[i]); });
+    case Calculation::softplus:
+      return each(x, n, [&](Extent i) { return std::max(x[i], 0.0F) + std::log1p(std::exp(-std::abs(x[i]))); });
     case Calculation::erf:
       return each(x, n, [&](Extent i) { return std::erf(x[i]); });
     case Calculation::reciprocal:

@@ -31,6 +31,7 @@ from capture.identity import state_of_capture, write_manifest
 from capture.input_file import label_of
 from capture.inputs import make_ring
 from capture.network import NetworkWeights, own_ring
+from capture.objective import Objective
 from capture.opened import Opened, merged
 from capture.packages import check_size
 from capture.precision import add_mode, copy_strict
@@ -40,6 +41,7 @@ from capture.state import Shared
 from capture.train import TrainCapture
 from capture.unseen import how_many, unseen_entries
 from capture.weights import bytes_once, prepare_timed, state_of
+from strata_sdk.losses import is_file
 from strata_sdk.models import (
     Built,
     TapModule,
@@ -121,7 +123,9 @@ def _complete(info: dict, folder: Path, opened: Opened) -> None:
 
 
 def _is_own(info: dict) -> bool:
-    return info["model"]["kind"] in ("shipped", "torchvision")
+    return info["model"]["kind"] in ("shipped", "torchvision") and not is_file(
+        info["case"]["loss"] or ""
+    )
 
 
 class _Capture:
@@ -155,10 +159,13 @@ class _Capture:
         check_size(spec, self.memory_limit_gib, self.say)
         self.say(f"building {spec['model']}")
         built = build_model(spec["model"], spec["seed"])
+        objective = Objective(spec, built) if spec["mode"] == "train" else None
+        inputs = resolve_inputs(spec, built)
+        if objective:
+            objective.join(inputs)
         self.trained = [name for name, p in built.module.named_parameters() if p.requires_grad]
         module = built.module.requires_grad_(False)
         self.shared = Shared(module)
-        inputs = resolve_inputs(spec, built)
         if spec["dynamic"]:
             check_range(spec, inputs)
         self.info = described_case(spec, built, inputs)

@@ -94,6 +94,8 @@ def resolve_inputs(spec: dict, built: Built) -> list[Input]:
         ]
     elif built.example_inputs is not None:
         inputs = _from_example(built.example_inputs)
+        if built.targets:
+            inputs += _from_example(built.targets)
     elif built.default_inputs:
         inputs = [_from_entry(i, e) for i, e in enumerate(built.default_inputs)]
     elif spec["input_file"]:

@@ -26,8 +26,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from capture.faults import PRODUCTS
 from capture.weights import NORMS, away, draw_parameters
+from strata_sdk.losses import first_output
 from strata_sdk.models import bind
-from strata_sdk.torch_training import first_output
 
 Size = int | Sequence[int]  # of a window, as PyTorch takes it
 MARGIN = 1.0

@@ -22,7 +22,7 @@ from capture.effects import random_in_training
 from capture.errors import Problem, is_out_of_memory
 from capture.faults import NotApplicable, shared_copy
 from capture.smooth_weights import make_probe
-from capture.train_faults import IN_FLOAT32, TRAIN_FAULTS, Plan, plant
+from capture.train_faults import IN_FLOAT32, Plan, names_of, plant
 from capture.training_step import (
     Exact,
     Named,
@@ -35,6 +35,7 @@ from capture.training_step import (
 )
 from capture.weights import state_of
 from strata_sdk.dropout_calls import NoDropoutCalls
+from strata_sdk.losses import is_output
 from strata_sdk.models import last_line, load_weights, source_files
 from strata_sdk.precision import UNIT
 from strata_sdk.torch_training import Dropout, Dropouts
@@ -62,7 +63,7 @@ def make_labels(info: dict, seed: int) -> list[Tensor]:
         raise Problem(
             "unsupported",
             f"mode train needs a network whose first output is [{batch}, classes]; {first['name']} is {first['dtype']} {first['shape']}",
-            "return the classes' scores first, or use mode infer",
+            "return the classes' scores first, name the loss with --loss (mse, bce_with_logits, FILE.py:FUNCTION, or output: the network's own), or use mode infer",
         )
     generator = torch.Generator().manual_seed(seed * 1009 + 500)
     return [
@@ -108,8 +109,8 @@ def check_trains(stepper: Stepper, wide: nn.Module, entry: ref.Entry) -> tuple[N
             f"the training step in float64 is not finite: {bad[0]}",
             "give weights and inputs with which the loss and its gradients are finite",
         )
-    rows = output.exp().sum(1)
-    if stepper.bundle["case"]["loss"] == "nll" and not bool(((rows - 1).abs() < 1e-3).all()):
+    is_nll = stepper.labels is not None and stepper.bundle["case"]["loss"] == "nll"
+    if is_nll and not bool((((rows := output.exp().sum(1)) - 1).abs() < 1e-3).all()):
         raise Problem(
             "usage",
             f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}",
@@ -156,7 +157,9 @@ class TrainCapture:
     work: int
 
     def __post_init__(self) -> None:
-        self.labels = make_labels(self.info, self.spec["seed"])
+        self.labels: list[Tensor | None] = [None] * self.info["ring"]
+        if not is_output(self.info):
+            self.labels = [*make_labels(self.info, self.spec["seed"])]
         self.stepper = Stepper(self.info, self.spec["device"], self.labels[0])
         self.probes = ("probe1",) if self.spec["light"] else ("probe1", "probe2")
         self.sets: dict[str, dict] = {}
@@ -164,7 +167,9 @@ class TrainCapture:
 
     def run(self, module: nn.Module, trained: list[str]) -> None:
         """`trained`: names of the parameters that require gradients."""
-        self.write("labels", {f"{i}/labels": labels for i, labels in enumerate(self.labels)})
+        labels = {f"{i}/labels": one for i, one in enumerate(self.labels) if one is not None}
+        if labels:
+            self.write("labels", labels)
         work = copy.deepcopy(module).to(self.spec["device"])
         for name, parameter in work.named_parameters():
             parameter.requires_grad_(name in trained)
@@ -291,10 +296,10 @@ class TrainCapture:
         tensors = {}
         for i in range(1, len(self.ring)):
             with torch.no_grad(), train_mode(wide):
+                stepper = Stepper(self.info, self.spec["device"], self.labels[i])
                 tensors[f"{i}/loss"] = (
-                    self.stepper.loss_of(
-                        self.stepper.output(wide, self.ring[i], ref.to_double),
-                        self.labels[i].to(self.stepper.device),
+                    stepper.loss_of(
+                        self.stepper.output(wide, self.ring[i], ref.to_double), stepper.labels
                     )
                     .cpu()
                     .float()
@@ -309,7 +314,7 @@ class TrainCapture:
         self.say("planting faults")
         most = max(4, int(ref.FAULT_FLOPS / max(3.0 * self.work, 1.0)))
         planted: dict[str, dict] = {}
-        for name in list(TRAIN_FAULTS)[:most]:
+        for name in names_of(self.labels[0] is not None)[:most]:
             in_double = name not in IN_FLOAT32
             plan = Plan(shared_copy(wide if in_double else work), self.stepper.loss_of)
             try:
@@ -358,11 +363,10 @@ class StepsInMode:
         self.light = ref.few_runs(info["spec"])
         self.calls = bool(info.get("dropout_calls"))
         self.path = folder / "reference" / f"train.{self.case['precision']}.json"
-        self.stepper = Stepper(
-            info,
-            self.case["device"],
-            load_file(str(folder / "labels.safetensors"))["0/labels"],
+        labels = (
+            None if is_output(info) else load_file(str(folder / "labels.safetensors"))["0/labels"]
         )
+        self.stepper = Stepper(info, self.case["device"], labels)
         self.sets: dict[str, dict] = {}
 
     def add(self, name: str, view: nn.Module, entry: Named) -> None:

@@ -17,13 +17,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from capture.faults import FAULTS, NotApplicable, _middle, _norms, _residual_blocks
+from strata_sdk.losses import WithLoss
 
-Loss = Callable[[Tensor, Tensor], Tensor]
+Loss = Callable[[Tensor, Any], Tensor]
 
 
 @dataclasses.dataclass
 class Plan:
-    """What a training step is made of: a module, and (its first output, labels) -> mean loss."""
+    """What a training step is made of: a module, and (its first output, labels) -> mean loss;
+    labels: None where the output is the loss."""
 
     module: nn.Module
     loss_of: Loss
@@ -59,6 +61,21 @@ def _labels_off_by_one(plan: Plan) -> str:
     inner = plan.loss_of
     plan.loss_of = lambda output, labels: inner(output, (labels + 1) % output.shape[1])
     return "every label one too high"
+
+
+def _targets_moved(plan: Plan) -> str:
+    module = plan.module
+    if not isinstance(module, WithLoss) or not module.target_names:
+        raise NotApplicable("no input is known as a target")
+
+    def move(_module: nn.Module, args: tuple, named: dict[str, Any]) -> tuple[tuple, dict]:
+        moved = {name: named[name].roll(1, 0) for name in module.target_names if named[name].dim()}
+        if all(torch.equal(value, named[name]) for name, value in moved.items()):
+            raise NotApplicable("the targets of all samples are the same")
+        return args, named | moved
+
+    module.register_forward_pre_hook(move, with_kwargs=True)
+    return "every sample with the targets of the one before"
 
 
 def _relu_dropped(plan: Plan) -> str:
@@ -171,6 +188,7 @@ def _bf16(plan: Plan) -> str:
 TRAIN_FAULTS: dict[str, Callable[[Plan], str]] = {
     "relu_dropped": _relu_dropped,
     "labels_off_by_one": _labels_off_by_one,
+    "targets_moved": _targets_moved,
     "shortcut_backward": _shortcut_backward,
     "bn_eval": _bn_eval,
     "bias_skipped": _bias_skipped,
@@ -180,3 +198,11 @@ TRAIN_FAULTS: dict[str, Callable[[Plan], str]] = {
     "loss_summed": _loss_summed,
 }
 IN_FLOAT32 = {"bf16"}  # autocast leaves float64 alone
+_OF_LABELS = {"labels_off_by_one", "label_smoothing", "loss_summed"}
+_OF_TARGETS = {"targets_moved"}
+
+
+def names_of(labelled: bool) -> list[str]:
+    """Of faults that there are where a loss is of labels, or is the network's output."""
+    others = _OF_TARGETS if labelled else _OF_LABELS
+    return [name for name in TRAIN_FAULTS if name not in others]

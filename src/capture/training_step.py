@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from capture import reference as ref
 from capture.dropout_calls import DropoutCalls
+from strata_sdk.losses import first_output, loss_of
 from strata_sdk.models import bind
-from strata_sdk.torch_training import LOSSES, first_output
 
 Named = dict[str, Tensor]
+Loss = Callable[[Tensor, Tensor | None], Tensor]
 LEAST = 8 * 2.0**-24  # no envelope is smaller: one lucky step would accuse the others
 # Relative noise of further steps, for gradients alone, where the network has kinks: rounding flips
 # a value there or does not, by luck, and both are legitimate.
@@ -40,12 +41,12 @@ def train_mode(module: nn.Module) -> Iterator[None]:
 
 class Stepper:
     """One training step of a module on one batch: loss, gradients, and the buffers after it. It
-    leaves the module as it was."""
+    leaves the module as it was. `labels`: None where the loss is the network's output."""
 
-    def __init__(self, bundle: dict, device: str, labels: Tensor) -> None:
+    def __init__(self, bundle: dict, device: str, labels: Tensor | None) -> None:
         self.bundle, self.device = bundle, device
-        self.labels = labels.to(device)
-        self.loss_of = LOSSES[bundle["case"]["loss"]]
+        self.labels = labels if labels is None else labels.to(device)
+        self.loss_of = loss_of(bundle)
         self.calls: DropoutCalls | None = None
 
     def run(
@@ -53,7 +54,7 @@ class Stepper:
         module: nn.Module,
         entry: ref.Entry,
         change: ref.Change = ref.as_it_is,
-        loss_of: Callable[[Tensor, Tensor], Tensor] | None = None,
+        loss_of: Loss | None = None,
     ) -> Named:
         """`loss`, `grad:<parameter>`, `stat:<buffer>` as CPU tensors; `change` maps each input, and
         must not write into it."""

@@ -171,7 +171,8 @@ class Rewriter {
     if (name == "_log_softmax_backward_data")
       return emit("strata.log_softmax_backward.default",
                   {tensor("gradient", "grad_output"), tensor("result", "output"), plain("dim")}, node_.outputs);
-    if (name == "ones_like" && now_ >= training_.loss_nodes) return;  // the gradient of the loss by itself
+    // the gradient of the loss by itself, which losses of labels do not read
+    if (name == "ones_like" && now_ >= training_.loss_nodes && training_.labels >= 0) return;
     if (counts()) return count();
     nodes_.push_back(node_);
   }

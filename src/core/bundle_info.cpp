@@ -148,6 +148,13 @@ Result<Json> read_bundle_info(const std::filesystem::path& bundle, bool whole) {
   return info;
 }
 
+bool gives_loss(const Json& info) {
+  const Json& outputs = outside::field(info, "outputs");
+  if (!outputs.is_array() || outputs.empty()) return false;
+  const Json& shape = outside::field(outputs.front(), "shape");
+  return shape.is_array() && shape.empty();
+}
+
 bool is_light(const Json& info) {
   return outside::flag_or(outside::field(info, "spec"), "light", false);
 }

@@ -20,6 +20,10 @@ Result<nlohmann::json> read_bundle_info(const std::filesystem::path& bundle, boo
 // The same for a value that was read elsewhere. `where` names it.
 Result<void> check_bundle_info(const nlohmann::json& info, const std::string& where, bool whole);
 
+// Whether the network of a case of mode train returns its loss: its first output is one number, where losses of labels
+// take scores.
+bool gives_loss(const nlohmann::json& info);
+
 // Whether it was captured light (docs/bundle.md): with what a point of a sweep is proven by, and not the whole.
 bool is_light(const nlohmann::json& info);
 // Whether its envelope is of three runs of eager alone.

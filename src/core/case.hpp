@@ -47,11 +47,16 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
+// What --loss may name beside FILE.py:FUNCTION (docs/bundle.md, "Losses").
+inline std::vector<std::string> loss_names() {
+  return {"cross_entropy", "nll", "bce", "bce_with_logits", "mse", "l1", "smooth_l1", "output"};
+}
+
 // How a network is trained.
 struct Recipe {
   Optimiser optimiser;
-  std::string loss = "cross_entropy";
-  std::optional<Training> training;  // nullopt: a case is about single steps
+  std::string loss = "cross_entropy";  // a name, or file.py:function without its folder
+  std::optional<Training> training;    // nullopt: a case is about single steps
 
   bool operator==(const Recipe&) const = default;
 };

@@ -181,7 +181,7 @@ Case question_of(const CaseSpec& spec, std::string model) {
   if (spec.mode != Mode::train) return question;
   question.recipe.emplace();
   if (spec.optimiser) question.recipe->optimiser = *spec.optimiser;
-  if (!spec.loss.empty()) question.recipe->loss = spec.loss;
+  if (!spec.loss.empty()) question.recipe->loss = std::filesystem::path(spec.loss).filename().string();
   return question;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 Result<graph::TrainingGraph> differentiated(const graph::Graph& network, const std::filesystem::path& bundle) {
   const auto question = STRATA_TRY(core::case_in(bundle));
-  const auto loss = STRATA_TRY(graph::loss_named(question.recipe.value_or(core::Recipe()).loss));
+  const auto loss = STRATA_TRY(graph::loss_of(network, question.recipe.value_or(core::Recipe()).loss));
   return graph::differentiate(network, loss);
 }
 

@@ -269,6 +269,7 @@ Values readme_values(const Subject& subject) {
                 {"source", escape::markdown(subject.info["model"].value("source", ""))},
                 {"weights", escape::markdown(subject.info.value("weight_source", ""))},
                 {"inputs", listed(program, program.graph.inputs)},
+                {"labels", is_training(program) && labels_of(program) > 0 ? ", and labels" : ""},
                 {"outputs", listed(program, program.graph.outputs)},
                 {"parameters", grouped(parameters_of(program))},
                 {"steps", std::to_string(steps)},

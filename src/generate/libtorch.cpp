@@ -70,7 +70,8 @@ std::string text_literal(const std::string& argument, const std::string& text) {
 
 // Operations that give a list of tensors; others give one, or a tuple.
 bool gives_list(const std::string& operation) {
-  static const std::set<std::string_view> all{"split", "split_with_sizes", "chunk", "unbind", "tensor_split"};
+  static const std::set<std::string_view> all{"split",  "split_with_sizes", "chunk",
+                                              "unbind", "tensor_split",     "broadcast_tensors"};
   return all.contains(operation);
 }
 

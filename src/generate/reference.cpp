@@ -117,9 +117,8 @@ Result<nlohmann::json> timed_of(const fs::path& file) {
 Result<void> write_training_reference(const fs::path& file, const graph::Graph& graph, const fs::path& bundle,
                                       const std::string& precision) {
   const auto inputs = SafeTensors::open(bundle / "inputs.safetensors"),
-             labels = SafeTensors::open(bundle / "labels.safetensors"),
              reference = SafeTensors::open(bundle / "reference" / "timed.train.safetensors");
-  for (const auto* operand : {&inputs, &labels, &reference})
+  for (const auto* operand : {&inputs, &reference})
     if (!*operand) return tl::unexpected(operand->error());
   const auto timed = timed_of(bundle / "reference" / "train.json");
   if (!timed) return tl::unexpected(timed.error());
@@ -128,9 +127,13 @@ Result<void> write_training_reference(const fs::path& file, const graph::Graph& 
   const auto& runs = in_mode.at("envelope");
   Tensors tensors;
   STRATA_TRY(add_inputs(tensors, graph, *inputs));
-  const auto* label = labels->find("0/labels");
-  if (label == nullptr) return lacks(*labels, "0/labels");
-  tensors.emplace_back("labels", *label);
+  std::optional<SafeTensors> labels;  // which a loss that the network gives has not
+  if (std::filesystem::exists(bundle / "labels.safetensors")) {
+    labels = STRATA_TRY(SafeTensors::open(bundle / "labels.safetensors"));
+    const auto* label = labels->find("0/labels");
+    if (label == nullptr) return lacks(*labels, "0/labels");
+    tensors.emplace_back("labels", *label);
+  }
   OwnedNumbers owned;
   const auto add = [&](const std::string& name, double of_runs, double floor) -> Result<void> {
     const auto* tensor = reference->find("0/" + name);

@@ -118,7 +118,8 @@ const Table& always() {
     Table all;
     for (const char* name : {"sign", "floor", "ceil", "round", "trunc", "logical_not", "isnan", "isinf"})
       all[name] = unary;
-    for (const char* name : {"expm1", "log", "log1p", "rsqrt", "sin", "cos", "erf", "reciprocal"}) all[name] = function;
+    for (const char* name : {"expm1", "log", "log1p", "rsqrt", "sin", "cos", "erf", "reciprocal", "softplus"})
+      all[name] = function;
     for (const char* name : {"remainder", "fmod", "minimum", "maximum", "eq", "ne", "lt", "le", "gt", "ge",
                              "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"})
       all[name] = binary;

@@ -7,71 +7,12 @@
 #include <cmath>
 #include <map>
 
-#include "graph/backward/tape.hpp"
+#include "graph/expansion.hpp"
 #include "graph/load.hpp"
-#include "graph/operations/rules.hpp"
 #include "graph/write.hpp"
 
 namespace strata::graph {
 namespace {
-
-// What a node is expanded into: nodes that stand in its place, of which the last gives its output.
-class Expansion {
- public:
-  Expansion(Graph& graph, const Node& of) : graph_(graph), of_(of) {}
-
-  const Node& node() const { return of_; }
-  Shape shape(int value) const { return graph_.value(value).shape; }
-  Type type(int value) const { return graph_.value(value).type; }
-  int result(std::size_t i = 0) const { return of_.outputs.at(i); }
-  bool infers() const { return graph_.mode == Mode::infer; }
-  // A parameter, or a buffer.
-  bool is_weight(int value) const {
-    const auto is = [&](const Named& named) { return named.value == value; };
-    return std::any_of(graph_.parameters.begin(), graph_.parameters.end(), is) ||
-           std::any_of(graph_.buffers.begin(), graph_.buffers.end(), is);
-  }
-  int value_or_none(const char* argument) const {
-    return of_.find(argument) == nullptr ? -1 : of_.maybe_tensor(argument).value_or(-1);
-  }
-
-  // aten.<op>, whose output is a new value or `into`.
-  int call(const std::string& op, std::vector<Argument> arguments, const std::string& name, int into = -1) {
-    Node added = of_;
-    added.op = "aten." + op;
-    added.args = std::move(arguments);
-    added.name = name.empty() ? of_.name : of_.name + "." + name;
-    if (into < 0) {
-      const auto described = find_operation(added.operation())->outputs(Call(graph_, added)).at(0);
-      Value value;
-      value.name = added.name;
-      value.type = described.type;
-      value.shape = described.shape;
-      graph_.values.push_back(std::move(value));
-      into = static_cast<int>(graph_.values.size()) - 1;
-    }
-    added.outputs = {into};
-    nodes_.push_back(std::move(added));
-    return into;
-  }
-  // The last call, which takes the node's name.
-  void end(const std::string& op, std::vector<Argument> arguments) { call(op, std::move(arguments), "", result()); }
-  int viewed(int value, const Shape& to, const std::string& name) {
-    return call("view.default", {tensor_argument("self", value), plain_argument("size", to)}, name);
-  }
-  // The node itself with other arguments.
-  void end_with(std::vector<Argument> arguments) {
-    nodes_.push_back(of_);
-    nodes_.back().args = std::move(arguments);
-  }
-
-  std::vector<Node> nodes() && { return std::move(nodes_); }
-
- private:
-  Graph& graph_;
-  const Node& of_;
-  std::vector<Node> nodes_;
-};
 
 double factor_of(const Node& node, const char* name) {
   return node.find(name) == nullptr ? 1 : node.number(name);
@@ -228,20 +169,46 @@ void group_norm(Expansion& e) {
   if (bias >= 0) joined("add.Tensor", bias, "bias", true);
 }
 
+void broadcast_tensors(Expansion& e) {
+  const auto tensors = e.node().tensors("tensors");
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    e.call("expand.default", {tensor_argument("self", tensors[i]), plain_argument("size", e.shape(e.result(i)))},
+           fmt::format("of{}", i), e.result(i));
+}
+
+// Of whole numbers: the bounds one by one.
+void clamp(Expansion& e) {
+  const auto& node = e.node();
+  if (is_floating(e.type(e.result())) || node.is_tensor("min") || node.is_tensor("max")) return;
+  const bool low = node.find("min") != nullptr && !node.is_null("min"),
+             high = node.find("max") != nullptr && !node.is_null("max");
+  const auto bounded = [&](const char* name, int value) -> std::vector<Argument> {
+    return {tensor_argument("self", value), plain_argument(name, node.find(name)->plain)};
+  };
+  const int self = node.tensor("self");
+  if (low && high)
+    return e.end("clamp_max.default", bounded("max", e.call("clamp_min.default", bounded("min", self), "low")));
+  if (low || high) e.end(low ? "clamp_min.default" : "clamp_max.default", bounded(low ? "min" : "max", self));
+}
+
 void shaped_as(Expansion& e) {
   e.end("view.default",
         {tensor_argument("self", e.node().tensor("self")), plain_argument("size", e.shape(e.result()))});
 }
 
-using Expand = void (*)(Expansion&);
-
-const std::map<std::string_view, Expand>& expansions() {
-  static const std::map<std::string_view, Expand> all{{"addcmul", addcmul},
-                                                      {"addmm", addmm},
-                                                      {"group_norm", group_norm},
-                                                      {"reshape_as", shaped_as},
-                                                      {"scaled_dot_product_attention", attention},
-                                                      {"view_as", shaped_as}};
+const Expansions& expansions() {
+  static const Expansions all = [] {
+    Expansions table{{"addcmul", addcmul},
+                     {"addmm", addmm},
+                     {"broadcast_tensors", broadcast_tensors},
+                     {"clamp", clamp},
+                     {"group_norm", group_norm},
+                     {"reshape_as", shaped_as},
+                     {"scaled_dot_product_attention", attention},
+                     {"view_as", shaped_as}};
+    add_losses(table);
+    return table;
+  }();
   return all;
 }
 

@@ -86,6 +86,28 @@ Result<std::string> existing(const std::string& option, const std::string& path,
   return fs::absolute(path, ec).lexically_normal().string();
 }
 
+bool names_python_file(const std::string& text) {
+  return text.size() > 3 && (text.find(".py:") != std::string::npos || text.ends_with(".py"));
+}
+
+// FILE.py:FUNCTION with the file's absolute path. `example`: of what may stand behind the colon.
+Result<std::string> absolute_function(const std::string& option, const std::string& text, std::string_view example) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos || text.ends_with(".py"))
+    return usage(fmt::format("{} {}: the function is missing", option, text),
+                 fmt::format("write {}:{}", text, example));
+  const auto path = STRATA_TRY(existing(option, text.substr(0, colon), false));
+  return path + text.substr(colon);
+}
+
+// A name of docs/bundle.md, or a function of a file, whose path becomes absolute.
+Result<std::string> absolute_loss(const std::string& loss) {
+  if (names_python_file(loss))
+    return absolute_function("--loss", loss, "loss, where loss(output, target) gives one number");
+  STRATA_TRY(one_of("--loss", loss, core::loss_names()));
+  return loss;
+}
+
 // Several names, none twice.
 Result<void> check_once(const std::string& option, std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -121,7 +143,7 @@ Result<void> check(const Options& options) {
   if (!options.slo.empty()) STRATA_TRY(parse_slo(options.slo));
   if (trains && !options.dynamic.empty())
     return usage("--dynamic is for inference only: a training step has one batch size", "use --mode infer for it");
-  if (!options.loss.empty()) STRATA_TRY(one_of("--loss", options.loss, {"cross_entropy", "nll"}));
+  if (!options.loss.empty()) STRATA_TRY(absolute_loss(options.loss));
   const auto precisions = STRATA_TRY(precisions_of(options));
   if (trains && std::find(precisions.begin(), precisions.end(), core::Precision::bf16) != precisions.end())
     return usage(
@@ -170,7 +192,7 @@ Result<core::CaseSpec> in_mode(core::CaseSpec spec, core::Mode mode, const Optio
   if (!options.optimiser.empty()) {
     spec.optimiser = STRATA_TRY(parse_optimiser(options.optimiser));
   }
-  spec.loss = options.loss;
+  if (!options.loss.empty()) spec.loss = STRATA_TRY(absolute_loss(options.loss));
   return spec;
 }
 
@@ -247,15 +269,8 @@ Result<void> check_threads(const std::string& what, std::int64_t threads) {
 
 Result<std::string> absolute_model(const std::string& model) {
   if (is_model_file(model)) return existing("model", model, false);
-  const auto colon = model.rfind(':');
-  const bool file = model.size() > 3 && (model.find(".py:") != std::string::npos || model.ends_with(".py"));
-  if (!file) return model;
-  if (colon == std::string::npos || model.ends_with(".py"))
-    return usage(fmt::format("model {}: the function is missing", model),
-                 fmt::format("write {}:build, where build() returns the module", model));
-  auto path = existing("model", model.substr(0, colon), false);
-  if (!path) return path;
-  return *path + model.substr(colon);
+  if (!names_python_file(model)) return model;
+  return absolute_function("model", model, "build, where build() returns the module");
 }
 
 void limit_files(const Options& options) {

@@ -60,7 +60,7 @@ Result<TrainReference> TrainReference::open(const fs::path& bundle) {
   } catch (const json::exception& error) {
     return damaged_training(about_path, fmt::format("is not what it should be ({})", error.what()));
   }
-  out.labels_ = STRATA_TRY(SafeTensors::map(bundle / "labels.safetensors"));
+  if (!core::gives_loss(out.bundle_)) out.labels_ = STRATA_TRY(SafeTensors::map(bundle / "labels.safetensors"));
   if (out.precision() != "fp32") STRATA_TRY(out.add_mode());
   return out;
 }

@@ -133,9 +133,11 @@ Members question(plan::Options& o) {
       described(text(o.mode, Arity::list), "mode", "--mode",
                 "infer, train (an iteration is one optimiser step), or infer,train for both", "{infer,train}[,...]"),
       optimiser_of(o, fmt::format("of training, {}", kOptimisers)),
-      described(choice(o.loss, {"cross_entropy", "nll"}), "loss", "--loss",
-                "of training: cross_entropy (of logits) or nll (of log-probabilities) (default: the model's own, else "
-                "cross_entropy)"),
+      described(text(o.loss), "loss", "--loss",
+                fmt::format("of training: {}, or your own (default: the model's own, else cross_entropy; output: the "
+                            "network's first output is its loss)",
+                            fmt::join(core::loss_names(), ", ")),
+                "LOSS|FILE.py:FUNCTION"),
       described(text(o.precision, Arity::list), "precision", "--precision",
                 "fp32 (strict float32), bf16, amp-bf16, tf32 (CUDA), or several as fp32,bf16: a case each",
                 "{fp32,tf32,bf16,amp-bf16}[,...]"),
@@ -406,8 +408,7 @@ Members members_of(GenerateRequest& request) {
                 "the most that activations and gradients may take, as 200MB or 70%; what does not fit is computed "
                 "again (default: none)",
                 "BYTES"),
-      described(choice(o.loss, {"cross_entropy", "nll"}), "loss", "--loss",
-                "of the training step (default: as in compare)"),
+      described(text(o.loss), "loss", "--loss", "of the training step, as in compare", "LOSS|FILE.py:FUNCTION"),
       member_of_single_batch(o.batches)};
   add(all, members_of_inputs(o, "the reference's inputs"));
   add(all, {described(threads(o.threads), "threads", "--threads",

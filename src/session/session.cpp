@@ -13,6 +13,7 @@
 #include "common/interrupt.hpp"
 #include "common/monotonic.hpp"
 #include "common/places.hpp"
+#include "core/bundle_info.hpp"
 #include "probe/usage.hpp"
 #include "stats/schedule.hpp"
 #include "worker/answer_line.hpp"
@@ -209,7 +210,7 @@ Try<void> Session::load(const std::string& weights_name) {
 Try<void> Session::give_ring() {
   const int ring = job_->bundle->info.value("ring", 0);
   STRATA_TRY(inputs(job_->bundle->folder / "inputs.safetensors", ring));
-  if (job_->bundle->question.mode != core::Mode::train) return {};
+  if (job_->bundle->question.mode != core::Mode::train || core::gives_loss(job_->bundle->info)) return {};
   return labels(job_->bundle->folder / "labels.safetensors", ring);
 }
 

@@ -116,7 +116,10 @@ def test_a_flag_can_be_said_to_be_off(strata):
         (["--max-megapixels", "5"], ["--max-megapixels means nothing without --input-from"]),
         (["--dynamic", "batch=2..8", "--deep"], ["--deep", "--dynamic", "exclude each other"]),
         (["--device", "gpu"], ["--device gpu: unknown", "allowed: cpu, cuda"]),
-        (["--loss", "mse"], ["--loss mse: unknown", "allowed: cross_entropy, nll"]),
+        (
+            ["--mode", "train", "--loss", "hinge"],
+            ["--loss hinge: unknown", "allowed: cross_entropy, nll, bce"],
+        ),
         (["--threads", "1", "--threads", "2"], ["--threads is given 2 times"]),
         (
             ["--threads"],

@@ -338,7 +338,9 @@ def test_a_weak_proof_is_warned_of(training):
         (["--mode", "train,train"], ["twice"]),
         (["--optimiser", "sgd:lr=0.1"], ["training only", "--mode train"]),
         (["--loss", "nll"], ["training only"]),
-        (["--mode", "train", "--loss", "mse"], ["--loss mse", "cross_entropy, nll"]),
+        (["--mode", "train", "--loss", "hinge"], ["--loss hinge", "cross_entropy, nll", "output"]),
+        (["--mode", "train", "--loss", "mine.py"], ["--loss mine.py", "function is missing"]),
+        (["--mode", "train", "--loss", "mine.py:l"], ["--loss mine.py", "no such file"]),
         (
             ["--mode", "train", "--optimiser", "adan"],
             ["did you mean 'adam'", "allowed: sgd, adam, adamw"],

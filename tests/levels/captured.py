@@ -38,10 +38,11 @@ def captured(
     folder: Path,
     labels: Tensor | None = None,
     loss: str = "cross_entropy",
+    gives_loss: bool = False,
 ) -> Path:
-    """A bundle in `folder`, of mode train where there are labels. `inputs`: by name, in the order
-    in which the module takes them."""
-    trains = labels is not None
+    """A bundle in `folder`, of mode train where there are labels, or the module gives its loss.
+    `inputs`: by name, in the order in which the module takes them."""
+    trains = labels is not None or gives_loss
     trained = [name for name, p in module.named_parameters() if p.requires_grad]
     module = copy.deepcopy(module).requires_grad_(False).train(trains)
     info = {"inputs": described(inputs, keyword=False)}
@@ -72,7 +73,7 @@ def captured(
 
     write("weights/timed", module.state_dict())
     write("inputs", {f"0/{name}": value for name, value in inputs.items()})
-    if trains:
+    if labels is not None:
         write("labels", {"0/labels": labels})
     program, answer = export(module, inputs, info, training=trains)
     assert program is not None, answer

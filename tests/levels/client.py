@@ -226,7 +226,7 @@ class Worker:
 
     def load(self, weights: str = "timed", **changed) -> dict:
         """`load` of the bundle's own case, with fields of it changed (its device, where the level
-        has another), `inputs`, and in mode train `set_labels`."""
+        has another), `inputs`, and in mode train, where the loss is of labels, `set_labels`."""
         devices = json.loads((self.folder / "level.json").read_text(encoding="utf-8"))["devices"]
         case = (
             json.loads((self.bundle / "bundle.json").read_text(encoding="utf-8"))["case"]
@@ -243,8 +243,9 @@ class Worker:
             **variant_field,
         )
         self.ask("inputs", path=str(self.bundle / "inputs.safetensors"))
-        if case["mode"] == "train":
-            self.ask("set_labels", path=str(self.bundle / "labels.safetensors"))
+        labels = self.bundle / "labels.safetensors"
+        if case["mode"] == "train" and labels.exists():
+            self.ask("set_labels", path=str(labels))
         return answer
 
     def prove(self, indices: list[int]) -> dict[str, np.ndarray]:

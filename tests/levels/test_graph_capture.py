@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
 from capture.export import export  # noqa: E402
 from capture.graph import write_graph  # noqa: E402
-from strata_sdk.torch_training import LOSSES  # noqa: E402
+from strata_sdk.losses import OF_LABELS  # noqa: E402
 
 
 def entry(bundle: Path, index: int) -> dict[str, Tensor]:
@@ -65,7 +65,7 @@ def test_the_training_graph_gives_loss_gradients_and_statistics(bundles, name, w
     assert about(bundle)["graph"]["ok"] and not (bundle / "model.pt2").exists()
     runner = Interpreter(bundle, weights, trained=True)
     outputs = runner.run(entry(bundle, 0))
-    loss = LOSSES[about(bundle)["case"]["loss"]](
+    loss = OF_LABELS[about(bundle)["case"]["loss"]](
         next(iter(outputs.values())), load_file(bundle / "labels.safetensors")["0/labels"]
     )
     loss.backward()

@@ -22,7 +22,7 @@ from specs import capture  # noqa: E402
 from capture.errors import Problem  # noqa: E402
 from capture.smooth_weights import MARGIN, SAME, TIE, make_probe  # noqa: E402
 from capture.train import WIDEST  # noqa: E402
-from capture.train_faults import TRAIN_FAULTS  # noqa: E402
+from capture.train_faults import names_of  # noqa: E402
 from capture.training_step import LEAST  # noqa: E402
 from strata_sdk.models import build_model, call, example_inputs, read_bundle  # noqa: E402
 from strata_sdk.optimiser import DEFAULT  # noqa: E402
@@ -99,7 +99,7 @@ def test_no_maximum_of_a_probe_can_flip_by_rounding(bundles):
 def test_every_fault_that_applies_reaches_ten_bounds_and_nothing_is_weak(folder):
     about = train_json(folder)
     without_batch_norm = {"bn_eval", "bn_biased_variance", "shortcut_backward"}
-    assert set(TRAIN_FAULTS) - set(about["faults"]) == (
+    assert set(names_of(labelled=True)) - set(about["faults"]) == (
         without_batch_norm if "mnist" in folder.parent.name else set()
     )
     assert all(

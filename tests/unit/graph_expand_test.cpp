@@ -51,6 +51,38 @@ TEST(Expand, forms_that_are_not_known_and_all_other_operations_stay) {
   EXPECT_THAT(operations_of(*expanded(*parse(b.document().dump(), "it"))), ElementsAre("relu"));
 }
 
+// The mean square of x w and y, as in nn.MSELoss.
+Graph squares(const json& reduction = 1) {
+  GraphBuilder b(true);
+  const int x = b.input("x", {2, 3}), y = b.input("y", {2, 4}), weight = b.parameter("weight", {4, 3});
+  const int out =
+      b.node("aten.linear.default", {{"input", ref(x)}, {"weight", ref(weight)}, {"bias", nullptr}}, {{2, 4}});
+  const std::vector<int> shape = reduction == 0 ? std::vector<int>{2, 4} : std::vector<int>{};
+  b.output("loss", b.node("aten.mse_loss.default", {{"self", ref(out)}, {"target", ref(y)}, {"reduction", reduction}},
+                          std::vector<std::vector<int>>{shape}));
+  return *parse(b.document().dump(), "the test's graph");
+}
+
+TEST(Expand, a_loss_is_the_calculations_of_which_it_consists) {
+  EXPECT_THAT(operations_of(*expanded(squares())), ElementsAre("linear", "sub", "mul", "mean"));
+  EXPECT_THAT(operations_of(*expanded(squares(2))), ElementsAre("linear", "sub", "mul", "sum"));
+  EXPECT_THAT(operations_of(*expanded(squares(0))), ElementsAre("linear", "sub", "mul", "view"));
+}
+
+TEST(Expand, a_network_that_gives_its_loss_is_trained_with_it_and_reads_no_labels) {
+  const auto network = squares();
+  EXPECT_EQ(loss_of(network, "mse"), Loss::output);
+  const auto training = differentiate(network, Loss::output);
+  ASSERT_TRUE(training) << training.error().what;
+  EXPECT_EQ(training->labels, -1);
+  EXPECT_EQ(training->forward_nodes, training->loss_nodes) << "the loss is part of the forward pass";
+  ASSERT_EQ(training->graph.inputs.size(), 2U);
+  EXPECT_EQ(training->graph.outputs.at(0).name, "loss");
+  EXPECT_EQ(training->graph.outputs.at(1).name, "grad:weight");
+  EXPECT_THAT(differentiate(squares(0), Loss::output).error().what, HasSubstr("a loss is one number"));
+  EXPECT_THAT(loss_of(squares(0), "mse").error().what, HasSubstr("cross_entropy, nll"));
+}
+
 TEST(Expand, attention_that_drops_out_is_in_parts_in_training_and_whole_where_it_is_evaluated) {
   GraphBuilder b(true);
   const int x = b.input("x", {2, 2, 3, 4}), weight = b.parameter("weight", {2, 2, 3, 4});

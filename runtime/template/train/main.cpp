@@ -35,9 +35,11 @@ struct Choice {
 class Batch {
  public:
   Batch() : file_(folder + "/reference.safetensors"), inputs_(file_, "input"), loss_(expected("loss", 0)) {
-    const auto& labels = tensor_of(file_, "labels", "I64", {static_cast<long>(model_label_count())});
-    labels_.resize(labels.bytes / sizeof(int64_t));
-    std::memcpy(labels_.data(), labels.data, labels.bytes);
+    if (const auto count = static_cast<long>(model_label_count()); count > 0) {
+      const auto& labels = tensor_of(file_, "labels", "I64", {count});
+      labels_.resize(labels.bytes / sizeof(int64_t));
+      std::memcpy(labels_.data(), labels.data, labels.bytes);
+    }
     for (int i = 0; i < model_state_count(); ++i)
       if (const auto name = gradient_of(i); file_.find("output/" + name) != nullptr)
         gradients_.emplace(i, ::expected(file_, name, shape_of(*model_state(i))));
@@ -45,7 +47,7 @@ class Batch {
   Network open(const Choice& choice) const {
     Network network = open_network(choice.weights, choice.threads);
     inputs_.give_to(network.get());
-    model_set_labels(network.get(), labels_.data());
+    if (!labels_.empty()) model_set_labels(network.get(), labels_.data());
     return network;
   }
   static std::string gradient_of(int state) { return std::string("grad:") + model_state(state)->name; }

@@ -44,7 +44,8 @@ void model_set_dropout(Model* model, int on);
    network has no dropout. */
 int model_read_draws(const Model* model, uint64_t* count);
 void model_write_draws(Model* model, uint64_t count);
-/* How many labels a step reads: one class a row of the batch. */
+/* How many labels a step reads: one class a row of the batch; 0 where targets are inputs and the network's output is
+   the loss. */
 int64_t model_label_count(void);
 /* As many as that, each from 0 to below the number of classes; must live until the step has ended. */
 void model_set_labels(Model* model, const int64_t* labels);

@@ -189,6 +189,10 @@ std::vector<HostTensor> read_unseen(const Bundle& bundle, const std::filesystem:
   return std::move(unseen.front());
 }
 
+bool gives_loss(const Bundle& bundle) {
+  return !bundle.outputs.empty() && bundle.outputs.front().shape.empty();
+}
+
 std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem::path& path, std::size_t count) {
   const SafeTensors file = open(path);
   const auto scores = bundle.outputs.empty() ? std::vector<std::int64_t>() : bundle.outputs.front().shape;

@@ -22,6 +22,9 @@ Ring read_inputs(const Bundle& bundle, const std::filesystem::path& path);
 // The same of a file of one entry that is to be exchanged with `like`: of the same shapes.
 std::vector<HostTensor> read_unseen(const Bundle& bundle, const std::filesystem::path& path,
                                     const std::vector<HostTensor>& like);
+// Whether the network of a case of mode train returns its loss: its first output is one number, where losses of labels
+// take scores.
+bool gives_loss(const Bundle& bundle);
 // The labels of `count` entries of the ring, each I64 [batch] within the classes of the network's first output, copied
 // likewise.
 std::vector<HostTensor> read_labels(const Bundle& bundle, const std::filesystem::path& path, std::size_t count);

@@ -42,7 +42,7 @@ void PrimitivesLevel::load(const Case& run_case, const Bundle& bundle, const std
   chosen_ = choose(run_case);
   progress("making the library's calls");
   if (run_case.mode == "train") {
-    const auto loss = graph::loss_named(run_case.json.value("loss", std::string("cross_entropy")));
+    const auto loss = graph::loss_of(*graph, run_case.json.value("loss", std::string("cross_entropy")));
     if (!loss) throw failure_of(loss.error());
     running_ = &training_.emplace(*graph, *loss, chosen_.library, outputs_);
     facts_.inference_mode = false;

@@ -110,7 +110,7 @@ void Training::set_input(std::span<const HostTensor> inputs) {
   const auto own = network_.inputs.size();
   if (!training_) return evaluation_->set_input(inputs.first(own));
   for (std::size_t i = 0; i < own; ++i) trainer_.set_input(i, inputs[i].view.data);
-  trainer_.set_labels(inputs[own].view.data);
+  if (inputs.size() > own) trainer_.set_labels(inputs[own].view.data);
 }
 
 void Training::run() {

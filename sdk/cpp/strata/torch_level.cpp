@@ -19,6 +19,8 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
+#include "strata/bundle.hpp"
+
 namespace strata {
 
 namespace {
@@ -210,7 +212,8 @@ void TorchLevel::load(const Case& run_case, const Bundle& bundle, const std::fil
   case_trains_ = run_case.mode == "train";
   const auto loss = run_case.json.value("loss", nlohmann::json());
   log_probabilities_ = loss == "nll";
-  if (case_trains_ && !loss.is_null() && loss != "nll" && loss != "cross_entropy")
+  gives_loss_ = case_trains_ && gives_loss(bundle);
+  if (case_trains_ && !gives_loss_ && !loss.is_null() && loss != "nll" && loss != "cross_entropy")
     throw Failure("unsupported", fmt::format("loss {} is not one of: \"cross_entropy\", \"nll\"", loss.dump()));
   device_ = at::Device(run_case.device);
   if (device_.is_cuda()) device_ = at::Device(at::kCUDA, 0);

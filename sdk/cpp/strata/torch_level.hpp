@@ -88,6 +88,7 @@ class TorchLevel : public Level, public Servable {
   bool case_trains_ = false;
   bool bfloat16_ = false, autocast_ = false;  // convert_around
   bool log_probabilities_ = false;            // the loss is nll, else cross_entropy
+  bool gives_loss_ = false;                   // the network's output is the loss
   at::Tensor labels_;                         // of a training step
 };
 

@@ -51,7 +51,7 @@ def build(model: str) -> models.Built:
 # -------------------------------------------------------------------------- torch.export programs
 
 
-class ExportedNetwork(models._View):
+class ExportedNetwork(models.View):
     """An exported program as a module, parameters under their own names. It has no mode: the one
     that it was exported in is in its graph."""
 

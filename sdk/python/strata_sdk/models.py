@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from .zoo import install_hint
 
 ROOT = Path(__file__).resolve().parents[3]
+TARGET = "target"  # what a named loss is told by
 
 
 class ModelError(Exception):
@@ -40,10 +41,10 @@ class ModelError(Exception):
 
 @dataclasses.dataclass
 class Built:
-    """A freshly built network. `example_inputs` is what a user's build() returned beside the
-    module, `kind` shipped, torchvision, package or user (or a file's, files.py), `loss` and
-    `optimiser` what it is trained with. `note`: what was done to it beside building, `data`: files
-    beside a model's file that hold weights."""
+    """A freshly built network. `example_inputs` and `targets` (of the loss, by name) are what a
+    user's build() returned beside the module, `kind` shipped, torchvision, package or user (or a
+    file's, files.py), `loss` and `optimiser` what it is trained with. `note`: what was done to it
+    beside building, `data`: files beside a model's file that hold weights."""
 
     module: nn.Module
     kind: str
@@ -55,6 +56,7 @@ class Built:
     optimiser: dict | None = None  # None: that of docs/bundle.md
     note: str = ""
     data: list[str] = dataclasses.field(default_factory=list)
+    targets: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 # --------------------------------------------------------------------------- finding and building
@@ -167,9 +169,11 @@ def last_line(error: BaseException, *inside: str | Path) -> str:
 
 def source_files(module: nn.Module) -> set[str]:
     """The files that define the module and its parts, torch's own left out."""
-    files = {
-        getattr(sys.modules.get(type(m).__module__), "__file__", None) for m in module.modules()
-    }
+    parts = [*module.modules()]
+    while isinstance(module, View):
+        module = module.inner
+        parts.append(module)
+    files = {getattr(sys.modules.get(type(m).__module__), "__file__", None) for m in parts}
     return {f for f in files if f and not f.startswith(f"{Path(torch.__file__).parent}/")}
 
 
@@ -286,7 +290,7 @@ def call(module: nn.Module, ring_entry: Mapping[str, Tensor], bundle: dict) -> d
 # ------------------------------------------------------------------------------ views of a module
 
 
-class _View(nn.Module):
+class View(nn.Module):
     """A module that runs another one and shares its parameters, buffers and children under their
     own names (a plain wrapper would prefix them)."""
 
@@ -301,7 +305,7 @@ class _View(nn.Module):
         self._non_persistent_buffers_set = inner._non_persistent_buffers_set
         self.training = inner.training
 
-    def train(self, mode: bool = True) -> _View:
+    def train(self, mode: bool = True) -> View:
         self.inner.train(mode)
         self.training = mode
         return self
@@ -319,7 +323,7 @@ def _record(
                 records.append((f"tap:{path}.{i}", part.clone()))
 
 
-class TapModule(_View):
+class TapModule(View):
     """Returns the module's named outputs, followed by the output of every leaf module in order of
     execution (`tap:<path>`, `tap:<path>#2`, ...). Taps are copies, since an in-place ReLU would
     overwrite them. Works under torch.compile, torch.export and torch.jit.trace."""
@@ -348,7 +352,7 @@ class TapModule(_View):
         return outputs
 
 
-class _Flat(_View):
+class _Flat(View):
     def __init__(self, inner: nn.Module, keywords: list[str | None]) -> None:
         super().__init__(inner)
         self._keywords = keywords
@@ -391,7 +395,8 @@ def build_module(
     deep: bool | None = None,
     dtype: torch.dtype | None = None,
 ) -> tuple[nn.Module, list[str]]:
-    """The bundle's network in eval mode with weight set `weights`, and its input names in order.
+    """The bundle's network, with its loss where that is its output, in eval mode with weight set
+    `weights`, and its input names in order.
     `deep` (default: as the case says) wraps it in a TapModule,
     `dtype` converts its floating-point tensors. Raises ModelError."""
     from safetensors.torch import load_file
@@ -399,6 +404,10 @@ def build_module(
     bundle = read_bundle(bundle_dir)
     case = bundle["case"]
     module = build_model(case["model"], int(case.get("seed") or 0)).module
+    from .losses import is_output, with_loss
+
+    if is_output(bundle):
+        module = with_loss(module, case["loss"])
     path = Path(bundle_dir) / "weights" / f"{weights}.safetensors"
     if not path.is_file():
         raise ModelError(

@@ -47,7 +47,7 @@ def found_in(module: nn.Module, precision: str) -> str:
     )
 
 
-class InMode(models._View):
+class InMode(models.View):
     """Runs a module in bf16 or amp-bf16: takes and returns what the module itself would, its
     conversions included. Returns its outputs by name."""
 

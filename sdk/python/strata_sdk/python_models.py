@@ -15,14 +15,14 @@ import torch
 from torch import nn
 
 from . import sources
-from .models import Built, ModelError, last_line
+from .models import TARGET, Built, ModelError, last_line
 
 
 def build(model: str, seed: int) -> Built:
     """The network that FILE.py:FUNCTION makes, after seeding torch, in eval mode. Raises
     ModelError."""
-    path, function_name = _place_of(model)
-    function = _function_in(path, function_name)
+    path, function_name = place_of(model)
+    function = function_in(path, function_name)
     torch.manual_seed(seed)
     try:
         result = function()
@@ -32,7 +32,10 @@ def build(model: str, seed: int) -> Built:
             f"{path}:{function_name}() raised {last_line(error, path)}",
             "build() takes no arguments and returns the module",
         ) from error
-    module, example = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+    is_several = isinstance(result, tuple) and len(result) in (2, 3)
+    module, example, targets = (*result, None, None)[:3] if is_several else (result, None, None)
+    if targets is not None and not isinstance(targets, dict):
+        targets = {TARGET: targets}
     _check_module(module, result, f"{path}:{function_name}()")
     _unmap(module)
     _keep_hooks(module)
@@ -50,12 +53,13 @@ def build(model: str, seed: int) -> Built:
         f"{path.stem}:{function_name}",
         f"{function_name}() of {path.name}",
         example_inputs=example,
+        targets=targets or {},
         note="; ".join(filter(None, notes)),
     )
 
 
-def _place_of(model: str) -> tuple[Path, str]:
-    """File and function that a model's name gives; the file is there."""
+def place_of(model: str, kind: str = "the model") -> tuple[Path, str]:
+    """File and function that a name gives; the file is there. `kind`: of what it is the name."""
     path_text, colon, function_name = model.rpartition(":")
     if not colon:
         path_text, function_name = model, ""
@@ -80,13 +84,13 @@ def _place_of(model: str) -> tuple[Path, str]:
         )
         raise ModelError(
             "usage",
-            f"the model's file {path} does not exist",
+            f"{kind}'s file {path} does not exist",
             f"did you mean {path.parent / near[0]}?" if near else "check the path",
         )
     return path, function_name
 
 
-def _function_in(path: Path, name: str) -> Callable:
+def function_in(path: Path, name: str) -> Callable:
     """What the file, which is run, has under the name."""
     try:
         file_module = load_file(path)
@@ -131,7 +135,7 @@ def _check_module(module: object, result: object, call: str) -> None:
         raise ModelError(
             "usage",
             f"{call} returned an object of type {type(result).__name__}",
-            "it must return a torch.nn.Module, or (module, example_inputs)",
+            "it must return a torch.nn.Module, (module, example_inputs) or (module, example_inputs, targets)",
         )
     lazy = [name for name, part in module.named_modules() if _is_lazy(part)]
     if lazy:

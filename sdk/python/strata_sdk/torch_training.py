@@ -14,17 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import _default_to_fused_or_foreach
 
-from . import models
 from .capabilities import Profiles, Trains
 from .dropout_calls import without_calls
 from .errors import BadRequest
 from .level import Level
+from .losses import first_output, loss_of
 from .optimiser import BUFFERS
-
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "cross_entropy": nn.functional.cross_entropy,
-    "nll": nn.functional.nll_loss,
-}
 
 # Where a layer keeps its dropout's probability: torch's own layers by class, torchvision's and
 # timm's by name.
@@ -93,15 +88,6 @@ def arguments_of(optimiser: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def first_output(result: Any) -> Tensor:
-    """The network's first output, which the loss is made of."""
-    return (
-        result
-        if isinstance(result, Tensor)
-        else next(iter(models.flatten_outputs(result).values()))
-    )
-
-
 def weights_and_counts(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """What a state holds of the module itself: `weight:<name>` and `count:<name>`
     (docs/protocol.md)."""
@@ -119,7 +105,7 @@ def weights_and_counts(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, 
 class TorchTraining(Level, Trains, Profiles):
     """One optimiser step of `self.module`, which `self.network` runs in the case's precision, by
     PyTorch's autograd and its optimisers. `objective`: (positional inputs, named inputs, labels) ->
-    mean loss."""
+    mean loss. No labels (None): the network's output is its loss."""
 
     optimiser_options: Mapping[str, Any] = {}  # of PyTorch's optimiser, beside the case's
 
@@ -132,12 +118,12 @@ class TorchTraining(Level, Trains, Profiles):
 
     def prepare_training(self) -> None:
         """After the module was built, before its weights are loaded."""
-        self.loss_of = LOSSES[self.job.case.get("loss") or "cross_entropy"]
+        self.loss_of = loss_of(self.job.about)
         self.dropouts, self.whole = Dropouts(self.module), self.network
         self.objective = self.loss_of_batch
 
     def loss_of_batch(
-        self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor
+        self, inputs: Sequence[Tensor], named: Mapping[str, Tensor], labels: Tensor | None
     ) -> Tensor:
         return self.loss_of(first_output(self.network(*inputs, **named)), labels)
 
@@ -174,9 +160,9 @@ class TorchTraining(Level, Trains, Profiles):
     def host_labels(self, labels: np.ndarray) -> Tensor:
         return torch.from_numpy(labels)
 
-    def set_batch(self, inputs: Sequence[Tensor], labels: Tensor) -> None:
+    def set_batch(self, inputs: Sequence[Tensor], labels: Tensor | None) -> None:
         self.set_input(inputs)
-        self.labels = labels if self.device.type == "cpu" else labels.to(self.device)
+        self.labels = labels if labels is None else labels.to(self.device)
 
     def step(self) -> None:
         self.optimiser.zero_grad()
@@ -189,7 +175,7 @@ class TorchTraining(Level, Trains, Profiles):
         return result.item()
 
     def step_in_phases(
-        self, inputs: Sequence[Tensor], labels: Tensor, mark: Callable[[str], None]
+        self, inputs: Sequence[Tensor], labels: Tensor | None, mark: Callable[[str], None]
     ) -> None:
         mark("input")  # the caller's tensors are taken as they are
         self.set_batch(inputs, labels)

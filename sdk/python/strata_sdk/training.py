@@ -27,7 +27,8 @@ PHASES = ("input", "to_device", "forward", "loss", "backward", "update")
 
 class Training:
     """A loaded level in a case of mode train. The loop meets it in the level's place: one iteration
-    is one optimiser step, an entry of the ring is (inputs, labels)."""
+    is one optimiser step, an entry of the ring is (inputs, labels); labels: None where the
+    network's output is its loss."""
 
     def __init__(self, level: Level) -> None:
         self.level, self.trained = level, cast(Trains, level)
@@ -50,6 +51,14 @@ class Training:
         """The same optimiser again, without buffers, at step 0."""
         self.step, self.rate = 0, learning_rate(self.optimiser, 0)
         self.trained.set_optimiser(self.optimiser | {"lr": self.rate, "schedule": None})
+
+    def begin_ring(self, ring: list[Any]) -> None:
+        """Of inputs; their labels, if the loss is of labels, come with `set_labels`."""
+        self.ring = [] if self.has_labels() else [(inputs, None) for inputs in ring]
+
+    def has_labels(self) -> bool:
+        """Not where the network's output, one number, is its loss."""
+        return bool(self.level.job.about["outputs"][0]["shape"])
 
     def set_rate(self) -> None:
         """Tells the level the rate of the step that comes, if it is another one."""
@@ -90,6 +99,10 @@ def set_labels(worker: Worker, request: Request) -> dict:
     from . import tensors
 
     training, path = of(worker), request["path"]
+    if not training.has_labels():
+        raise BadRequest(
+            "the network's output is its loss", "leave `set_labels` out: targets are inputs"
+        )
     count = len(worker.ring)
     if not count:
         raise BadRequest("there are no inputs", "send `inputs` before `set_labels`")

@@ -263,7 +263,7 @@ class Worker:
         self.arrays = self._entries(request["path"])
         self.ring = [self.loaded().host_input(entry) for entry in self.arrays]
         if self.training:
-            self.training.ring = []  # labels belong to inputs
+            self.training.begin_ring(self.ring)
         return {"count": len(self.ring)}
 
     def unseen(self, path: str) -> tuple[Any, ...]:

@@ -300,6 +300,10 @@ void zero(Emitter& e) {
   e.call("fill", {{"result", e.result()}});
 }
 
+void one(Emitter& e) {
+  e.call("fill", {{"result", e.result()}, {"value", "1"}});
+}
+
 // The tensor with a slice of it replaced.
 void slice_scatter(Emitter& e) {
   need_plain(e);
@@ -331,6 +335,7 @@ void add_moves(Operations& table) {
   table["slice_backward"] = slice_backward;
   table["select_backward"] = select_backward;
   for (const char* name : {"zero", "zeros_like"}) table[name] = zero;
+  table["ones_like"] = one;
   table["index"] = index;
   table["index_select"] = index_select;
   table["gather"] = gather;

@@ -59,8 +59,20 @@ void prepare(Tape& tape) {
   }
 }
 
+// The network's first output; it must be the loss.
+void take_loss(const Tape& tape, const Graph& graph, TrainingGraph& result) {
+  const auto& output = graph.outputs.front();
+  if (!tape.shape(output.value).empty() || !is_floating(tape.type(output.value)))
+    throw NoGradient(fmt::format("the network's first output '{}' is {} {}, a loss is one number", output.name,
+                                 name_of(tape.type(output.value)), to_string(tape.shape(output.value))));
+  if (!tape.wants(output.value))
+    throw NoGradient(fmt::format("no trained parameter has influence on the output '{}'", output.name));
+  result.loss = output.value;
+}
+
 void append_loss(Tape& tape, Loss kind, TrainingGraph& result) {
   auto& graph = tape.graph();
+  if (kind == Loss::output) return take_loss(tape, graph, result);
   int scores = graph.outputs.front().value;
   const auto shape = tape.shape(scores);
   const auto name = graph.outputs.front().name;
@@ -124,6 +136,11 @@ Result<Loss> loss_named(std::string_view name) {
   if (name == "cross_entropy") return Loss::cross_entropy;
   if (name == "nll") return Loss::nll;
   return fail(fmt::format("the loss '{}' is not one of: cross_entropy, nll", name), "", Exit::environment);
+}
+
+Result<Loss> loss_of(const Graph& network, std::string_view name) {
+  const bool is_number = !network.outputs.empty() && network.value(network.outputs.front().value).shape.empty();
+  return is_number ? Loss::output : loss_named(name);
 }
 
 Result<TrainingGraph> differentiate(const Graph& captured, Loss loss) {

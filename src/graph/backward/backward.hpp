@@ -12,17 +12,21 @@
 
 namespace strata::graph {
 
-// Mean over the batch: cross_entropy of logits, nll of log-probabilities. Of the network's first output, [N, C].
-enum class Loss : std::uint8_t { cross_entropy, nll };
+// Mean over the batch: cross_entropy of logits, nll of log-probabilities, of the network's first output, [N, C]. Or
+// that output is the loss, a scalar.
+enum class Loss : std::uint8_t { cross_entropy, nll, output };
 // Error: another name.
 Result<Loss> loss_named(std::string_view name);
+// Of a captured network: one whose first output is one number gives its loss, whatever that is called.
+Result<Loss> loss_of(const Graph& network, std::string_view name);
 
-// `graph` has one input more, `labels` (int64 [N]), and the outputs `loss` and `grad:<parameter>`; its updates are the
-// network's. Nodes [0, forward_nodes) are the network, those up to `loss_nodes` the loss, the rest the backward pass.
+// `graph` has one input more, `labels` (int64 [N]; not where the network's output is its loss), and the outputs `loss`
+// and `grad:<parameter>`; its updates are the network's. Nodes [0, forward_nodes) are the network, those up to
+// `loss_nodes` the loss, the rest the backward pass.
 struct TrainingGraph {
   Graph graph;
   std::size_t forward_nodes = 0, loss_nodes = 0;
-  int labels = -1, loss = -1;    // values
+  int labels = -1, loss = -1;    // values; -1: there are no labels
   std::vector<Named> gradients;  // of parameters by their names, in the graph's order; one without influence has none
 };
 

@@ -30,6 +30,15 @@ void rsqrt(Tape& tape) {
 void log(Tape& tape) {
   tape.give("self", quotient(tape, *tape.gradient(), tape.node().tensor("self")));
 }
+// d |x| = sign(x) dx
+void abs(Tape& tape) {
+  tape.give("self", times(tape, *tape.gradient(), tape.call("sign.default", {tape.same("self")})));
+}
+// d log(1 + exp(x)) = sigmoid(x) dx
+void softplus(Tape& tape) {
+  if (tape.node().args.size() > 1) throw NoGradient("a softplus with a threshold that is seen");
+  tape.give("self", times(tape, *tape.gradient(), tape.call("sigmoid.default", {tape.same("self")})));
+}
 void sin(Tape& tape) {
   tape.give("self", times(tape, *tape.gradient(), tape.call("cos.default", {tape.same("self")})));
 }
@@ -91,10 +100,19 @@ void norm(Tape& tape) {
 }  // namespace
 
 std::span<const BackwardRule> function_rules() {
-  static constexpr BackwardRule all[] = {{"clamp", clamp}, {"clamp_max", clamp}, {"clamp_min", clamp},
-                                         {"cos", cos},     {"exp", exp},         {"linalg_vector_norm", norm},
-                                         {"log", log},     {"pow", power},       {"rsqrt", rsqrt},
-                                         {"sin", sin},     {"sqrt", sqrt}};
+  static constexpr BackwardRule all[] = {{"abs", abs},
+                                         {"clamp", clamp},
+                                         {"clamp_max", clamp},
+                                         {"clamp_min", clamp},
+                                         {"cos", cos},
+                                         {"exp", exp},
+                                         {"linalg_vector_norm", norm},
+                                         {"log", log},
+                                         {"pow", power},
+                                         {"rsqrt", rsqrt},
+                                         {"sin", sin},
+                                         {"softplus", softplus},
+                                         {"sqrt", sqrt}};
   return all;
 }
 

@@ -43,6 +43,44 @@ void embedding(Tape& tape) {
   give_rows(tape, node.tensor("weight"), node.tensor("indices"), node.maybe_integer("padding_idx").value_or(-1));
 }
 
+// 0, 1, ... along one axis of a value, of extent 1 along the others: running sums, since a graph makes no tensors of
+// its own.
+int places_along(Tape& tape, int value, std::size_t axis) {
+  const Shape whole = tape.shape(value);
+  int row = value;
+  for (std::size_t i = whole.size(); i-- > 0;)
+    if (i != axis)
+      row = tape.call("select.int", {tensor_argument("self", row), plain_argument("dim", static_cast<std::int64_t>(i)),
+                                     plain_argument("index", 0)});
+  const int zeros = tape.call("zeros_like.default", {tensor_argument("self", row), plain_argument("dtype", nullptr)});
+  const int ones =
+      tape.call("add.Scalar", {tensor_argument("self", zeros), plain_argument("other", 1), plain_argument("alpha", 1)});
+  const int sums = tape.call(
+      "cumsum.default", {tensor_argument("self", ones), plain_argument("dim", 0), plain_argument("dtype", nullptr)});
+  const int places =
+      tape.call("add.Scalar", {tensor_argument("self", sums), plain_argument("other", -1), plain_argument("alpha", 1)});
+  Shape apart(whole.size(), 1);
+  apart[axis] = whole[axis];
+  return tape.viewed(places, apart);
+}
+
+// One element a row: the gradient goes to the place that the index names, 0 to the others.
+void gather(Tape& tape) {
+  const auto& node = tape.node();
+  const int self = node.tensor("self"), index = node.tensor("index");
+  Shape rows = tape.shape(self);
+  const auto axis = axis_of(node.integer("dim"), rows.size());
+  constexpr std::int64_t exact = std::int64_t{1} << 24;  // of whole numbers in float32
+  const bool counts = rows.at(axis) < exact;
+  rows[axis] = 1;
+  if (tape.shape(index) != rows || !counts) throw NoGradient("a gather of other than one element a row");
+  const int is_there = tape.call(
+      "eq.Tensor", {tensor_argument("self", places_along(tape, self, axis)), tensor_argument("other", index)});
+  tape.give(self,
+            tape.call("where.ScalarOther", {tensor_argument("condition", is_there),
+                                            tensor_argument("self", *tape.gradient()), plain_argument("other", 0.0)}));
+}
+
 void roll(Tape& tape) {
   auto back = tape.node().ints("shifts");
   for (auto& shift : back) shift = -shift;
@@ -90,9 +128,15 @@ void nothing(Tape&) {}
 }  // namespace
 
 std::span<const BackwardRule> move_rules() {
-  static constexpr BackwardRule all[] = {
-      {"constant_pad_nd", pad}, {"embedding", embedding},         {"index", index},  {"pad", pad},
-      {"roll", roll},           {"slice_scatter", slice_scatter}, {"zero", nothing}, {"zeros_like", nothing}};
+  static constexpr BackwardRule all[] = {{"constant_pad_nd", pad},
+                                         {"embedding", embedding},
+                                         {"gather", gather},
+                                         {"index", index},
+                                         {"pad", pad},
+                                         {"roll", roll},
+                                         {"slice_scatter", slice_scatter},
+                                         {"zero", nothing},
+                                         {"zeros_like", nothing}};
   return all;
 }
 

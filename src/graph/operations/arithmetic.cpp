@@ -29,6 +29,18 @@ std::vector<Described> comparison(const Call& call) {
   return {{Type::boolean, combined(call, "other").shape}};
 }
 
+std::vector<Described> broadcast_tensors(const Call& call) {
+  const auto tensors = call.all("tensors");
+  Shape shape;
+  std::vector<Described> outputs;
+  for (const auto* tensor : tensors) {
+    need(tensor != nullptr, "a tensor is left out");
+    shape = broadcast(shape, tensor->shape);
+  }
+  for (const auto* tensor : tensors) outputs.push_back({tensor->type, shape});
+  return outputs;
+}
+
 std::vector<Described> power(const Call& call) {
   return {combined(call, "exponent")};
 }
@@ -77,6 +89,7 @@ std::span<const Operation> arithmetic_operations() {
                                       {"bitwise_not", same_as_self},
                                       {"bitwise_or", arithmetic},
                                       {"bitwise_xor", arithmetic},
+                                      {"broadcast_tensors", broadcast_tensors},
                                       {"copy", same_as_self},
                                       {"div", division},
                                       {"eq", comparison},

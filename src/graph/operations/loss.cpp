@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses of a classifier.
+// Losses of classes and of values.
 #include "graph/operations/rules.hpp"
 
 namespace strata::graph {
@@ -30,11 +30,28 @@ std::vector<Described> nll_loss_forward(const Call& call) {
   return outputs;
 }
 
+// Of each element, which broadcast.
+std::vector<Described> of_values(const Call& call) {
+  const auto &self = call.self(), &target = call.in("target");
+  const auto reduction = call.node().integer("reduction");
+  need(reduction >= none && reduction <= sum, "reduction {}", reduction);
+  return {{promote(self, target), reduction == none ? broadcast(self.shape, target.shape) : Shape{}}};
+}
+
 }  // namespace
 
 std::span<const Operation> loss_operations() {
-  static constexpr Operation all[] = {
-      {"cross_entropy_loss", loss}, {"nll_loss", loss}, {"nll_loss_forward", nll_loss_forward}, {"nll_loss_nd", loss}};
+  static constexpr Operation all[] = {{"binary_cross_entropy", of_values},
+                                      {"binary_cross_entropy_with_logits", of_values},
+                                      {"cross_entropy_loss", loss},
+                                      {"huber_loss", of_values},
+                                      {"l1_loss", of_values},
+                                      {"mse_loss", of_values},
+                                      {"nll_loss", loss},
+                                      {"nll_loss2d", loss},
+                                      {"nll_loss_forward", nll_loss_forward},
+                                      {"nll_loss_nd", loss},
+                                      {"smooth_l1_loss", of_values}};
   return all;
 }
 
