@@ -207,6 +207,7 @@ const Expansions& expansions() {
                      {"scaled_dot_product_attention", attention},
                      {"view_as", shaped_as}};
     add_losses(table);
+    add_recurrent(table);
     return table;
   }();
   return all;

@@ -6,6 +6,7 @@
 //   attention        a mask of truths becomes one that is added; grouped keys and values are repeated; in training
 //                    causal attention, or such as drops out, is the products, softmax and dropout of which it consists
 //   losses           the calculations, log-softmax and lookups of which they consist (expand_losses.cpp)
+//   lstm, gru, rnn   their layers in each direction (recurrent.hpp), joined; a cell is a layer of one step
 //   group_norm       a layer norm of each group, scale and shift by channel
 //   reshape_as, ...  a view of a shape that is known
 #pragma once

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule of expand.cpp is given: the node, and a way to write others in its place. Shapes and types of what is
-// added follow from the table of operations.
+// What one node is expanded into (expand.hpp): the nodes that stand in its place and give its outputs.
 #pragma once
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "graph/backward/tape.hpp"
-#include "graph/operations/rules.hpp"
+#include "graph/operations.hpp"
 
 namespace strata::graph {
 
-// What a node is expanded into: nodes that stand in its place, of which the last gives its output.
 class Expansion {
  public:
   Expansion(Graph& graph, const Node& of) : graph_(graph), of_(of) {}
@@ -35,29 +34,37 @@ class Expansion {
     return of_.find(argument) == nullptr ? -1 : of_.maybe_tensor(argument).value_or(-1);
   }
 
-  // aten.<op>, whose output is a new value or `into`.
-  int call(const std::string& op, std::vector<Argument> arguments, const std::string& name, int into = -1) {
+  // aten.<op>, each of whose outputs is a new value, or the one that `into` has in its place. Gives them all.
+  std::vector<int> calls(const std::string& op, std::vector<Argument> arguments, const std::string& name,
+                         std::vector<int> into = {}) {
     Node added = of_;
     added.op = "aten." + op;
     added.args = std::move(arguments);
+    added.outputs.clear();
     added.name = name.empty() ? of_.name : of_.name + "." + name;
-    if (into < 0) {
-      const auto described = find_operation(added.operation())->outputs(Call(graph_, added)).at(0);
+    const auto outputs = find_operation(added.operation())->outputs(Call(graph_, added));
+    into.resize(outputs.size(), -1);
+    for (std::size_t i = 0; i < into.size(); ++i) {
+      if (into[i] >= 0) continue;
       Value value;
-      value.name = added.name;
-      value.type = described.type;
-      value.shape = described.shape;
+      value.name = i == 0 ? added.name : added.name + "." + std::to_string(i);
+      value.type = outputs[i].type;
+      value.shape = outputs[i].shape;
       graph_.values.push_back(std::move(value));
-      into = static_cast<int>(graph_.values.size()) - 1;
+      into[i] = static_cast<int>(graph_.values.size()) - 1;
     }
-    added.outputs = {into};
+    added.outputs = into;
     nodes_.push_back(std::move(added));
     return into;
   }
+  // The same of an operation with one output.
+  int call(const std::string& op, std::vector<Argument> arguments, const std::string& name, int into = -1) {
+    return calls(op, std::move(arguments), name, {into}).front();
+  }
   // The last call, which takes the node's name.
   void end(const std::string& op, std::vector<Argument> arguments) { call(op, std::move(arguments), "", result()); }
-  int viewed(int value, const Shape& to, const std::string& name) {
-    return call("view.default", {tensor_argument("self", value), plain_argument("size", to)}, name);
+  int viewed(int value, const Shape& to, const std::string& name, int into = -1) {
+    return call("view.default", {tensor_argument("self", value), plain_argument("size", to)}, name, into);
   }
   // The node itself with other arguments.
   void end_with(std::vector<Argument> arguments) {
@@ -73,10 +80,10 @@ class Expansion {
   std::vector<Node> nodes_;
 };
 
-using Expand = void (*)(Expansion&);
-using Expansions = std::map<std::string_view, Expand>;
+// By the operation's name; a rule that writes nothing leaves the node as it is.
+using Expansions = std::map<std::string_view, void (*)(Expansion&)>;
 
-// Losses of classes, of shares and of values.
 void add_losses(Expansions& table);
+void add_recurrent(Expansions& table);
 
 }  // namespace strata::graph

@@ -40,11 +40,6 @@ std::int64_t recurrent_flops(const Call& call) {
   return product({2, rows_in(steps), elements_of_matrices(call.all("params"))});
 }
 
-// One layer in one direction, as PyTorch calls oneDNN.
-std::int64_t recurrent_layer_flops(const Call& call) {
-  return product({2, rows_in(call.in("input")), elements_of_matrices({&call.in("weight0"), &call.in("weight1")})});
-}
-
 std::int64_t recurrent_cell_flops(const Call& call) {
   return product({2, rows_in(call.in("input")), elements_of_matrices({&call.in("w_ih"), &call.in("w_hh")})});
 }
@@ -117,7 +112,6 @@ const std::map<std::string_view, Count>& counts() {
       {"linalg_matmul", matmul_flops},
       {"lstm", recurrent_flops},
       {"lstm_cell", recurrent_cell_flops},
-      {"mkldnn_rnn_layer", recurrent_layer_flops},
       {"mv", vector_flops},
       {"rnn_relu", recurrent_flops},
       {"rnn_relu_cell", recurrent_cell_flops},

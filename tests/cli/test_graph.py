@@ -152,22 +152,25 @@ def test_names_unknown_operations_where_they_occur(place, tmp_path):
 
 
 def test_names_what_the_lowest_levels_lack_and_so_does_generate(place, tmp_path):
-    (tmp_path / "rnn.py").write_text(
-        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.lstm = nn.LSTM(4, 4)\n        self.gru = nn.GRU(4, 4)\n\n"
-        "    def forward(self, x):\n        return self.gru(self.lstm(x)[0])[0]\n\n\ndef build():\n    return Net(), torch.randn(3, 1, 4)\n"
+    (tmp_path / "net.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mix = nn.Bilinear(4, 4, 4)\n        self.near = nn.CosineSimilarity(0)\n\n"
+        "    def forward(self, x):\n        return self.near(self.mix(x, x), x)\n\n\ndef build():\n    return Net(), torch.randn(3, 4)\n"
     )
-    words = "gru (gru, rnn.py:12), lstm (lstm, rnn.py:12)"
-    done = place.run("graph", f"{tmp_path / 'rnn.py'}:build", "--threads", "1")
+    words = "bilinear (mix, net.py:12), cosine_similarity (near, net.py:12)"
+    done = place.run("graph", f"{tmp_path / 'net.py'}:build", "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert f"onednn lacks: {words}\nstatic lacks: {words}\n" in done.stdout
     shown = json.loads(
         place.run(
-            "graph", f"{tmp_path / 'rnn.py'}:build", "--threads", "1", "--format", "json"
+            "graph", f"{tmp_path / 'net.py'}:build", "--threads", "1", "--format", "json"
         ).stdout
     )
-    assert shown["lacks"]["static"] == {"operations": ["gru", "lstm"], "words": words}
+    assert shown["lacks"]["static"] == {
+        "operations": ["bilinear", "cosine_similarity"],
+        "words": words,
+    }
     refused = place.run(
-        "generate", f"{tmp_path / 'rnn.py'}:build", "--threads", "1", "-o", str(tmp_path / "out")
+        "generate", f"{tmp_path / 'net.py'}:build", "--threads", "1", "-o", str(tmp_path / "out")
     )
     assert (
         refused.returncode == 3

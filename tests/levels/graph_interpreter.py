@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import torch
+from recurrent_layers import RECURRENT
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -52,17 +53,17 @@ class Interpreter:
             one["value"]: wide(inputs[one["name"]]) for one in self.graph["inputs"]
         }
         for node in self.graph["nodes"]:
-            target = overload(node["op"])
+            target = RECURRENT.get(node["op"]) or overload(node["op"])
             args = {name: self.argument(arg) for name, arg in node["args"].items()}
             statistics = []
-            if target._schema.name == "aten::batch_norm" and args["training"]:
+            if node["op"] == "aten.batch_norm.default" and args["training"]:
                 statistics = [
                     args[name].clone()
                     for name in ("running_mean", "running_var")
                     if args[name] is not None
                 ]
                 args |= dict(zip(("running_mean", "running_var"), statistics))
-            if "train" in args and not dropout:
+            if "train" in args and not dropout and node["op"] not in RECURRENT:
                 args["train"] = False
             # A value has no strides, so a view is a reshape.
             result = (

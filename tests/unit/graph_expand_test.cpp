@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/backward/backward.hpp"
+#include "graph/check.hpp"
 #include "graph/expand.hpp"
 #include "unit/compiler_graph.hpp"
 
@@ -81,6 +82,77 @@ TEST(Expand, a_network_that_gives_its_loss_is_trained_with_it_and_reads_no_label
   EXPECT_EQ(training->graph.outputs.at(1).name, "grad:weight");
   EXPECT_THAT(differentiate(squares(0), Loss::output).error().what, HasSubstr("a loss is one number"));
   EXPECT_THAT(loss_of(squares(0), "mse").error().what, HasSubstr("cross_entropy, nll"));
+}
+
+// Two layers in two directions, with dropout between them; `parameters` of each.
+Graph lstm(bool trains, int parameters = 4) {
+  GraphBuilder b(trains);
+  const int x = b.input("x", {3, 7, 4}), states = b.input("states", {4, 3, 5}), cells = b.input("cells", {4, 3, 5});
+  std::vector<int> params;
+  for (int i = 0; i < 4 * parameters; ++i) {
+    const int columns = i % parameters == 1 ? 5 : i < 2 * parameters ? 4 : 10;
+    const std::vector<int> matrix{20, columns}, bias{20}, projection{3, 5};
+    params.push_back(
+        b.parameter("w" + std::to_string(i), i % parameters < 2 ? matrix : (i % parameters < 4 ? bias : projection)));
+  }
+  const int first = b.node("aten.lstm.input",
+                           {{"input", ref(x)},
+                            {"hx", {{"values", {states, cells}}}},
+                            {"params", {{"values", params}}},
+                            {"has_biases", true},
+                            {"num_layers", 2},
+                            {"dropout", 0.5},
+                            {"train", trains},
+                            {"bidirectional", true},
+                            {"batch_first", true}},
+                           {{3, 7, 10}, {4, 3, 5}, {4, 3, 5}});
+  b.output("out", first);
+  return *parse(b.document().dump(), "it");
+}
+
+TEST(Expand, an_lstm_is_its_layers_in_each_direction_joined_with_steps_first) {
+  const auto graph = *expanded(lstm(false));
+  EXPECT_THAT(operations_of(graph),
+              ElementsAre("transpose", "select", "select", "mkldnn_rnn_layer", "select", "select", "mkldnn_rnn_layer",
+                          "cat", "select", "select", "mkldnn_rnn_layer", "select", "select", "mkldnn_rnn_layer", "cat",
+                          "transpose", "stack", "stack"));
+  EXPECT_FALSE(graph.nodes[3].flag("reverse"));
+  const auto& last = graph.nodes[13];
+  EXPECT_TRUE(last.flag("reverse"));
+  EXPECT_EQ(last.name, "lstm_0.layer1_reverse");
+  EXPECT_EQ(graph.value(last.tensor("weight3")).name, "w15");
+  EXPECT_EQ(last.integer("mode"), 2);
+  EXPECT_EQ(graph.value(last.outputs[0]).shape, (Shape{7, 3, 5}));
+  EXPECT_TRUE(check(graph)) << check(graph).error().what;
+}
+
+TEST(Expand, an_lstm_in_training_drops_out_between_its_layers) {
+  const auto found = operations_of(*expanded(lstm(true)));
+  EXPECT_EQ(std::count(found.begin(), found.end(), "dropout"), 1);
+  EXPECT_EQ(found[8], "dropout") << "behind the first layer";
+  const auto evaluated = operations_of(*expanded(evaluation_of(lstm(true))));
+  EXPECT_EQ(std::count(evaluated.begin(), evaluated.end(), "dropout"), 0);
+}
+
+TEST(Expand, an_lstm_with_projections_stays_as_it_is) {
+  EXPECT_THAT(operations_of(*expanded(lstm(false, 5))), ElementsAre("lstm"));
+}
+
+TEST(Expand, a_cell_is_a_layer_of_one_step) {
+  GraphBuilder b;
+  const int x = b.input("x", {2, 4}), state = b.input("state", {2, 3});
+  b.output("out", b.node("aten.gru_cell.default",
+                         {{"input", ref(x)},
+                          {"hx", ref(state)},
+                          {"w_ih", ref(b.parameter("w_ih", {9, 4}))},
+                          {"w_hh", ref(b.parameter("w_hh", {9, 3}))},
+                          {"b_ih", nullptr},
+                          {"b_hh", nullptr}},
+                         {{2, 3}}));
+  const auto graph = *expanded(*parse(b.document().dump(), "it"));
+  ASSERT_THAT(operations_of(graph), ElementsAre("view", "mkldnn_rnn_layer"));
+  EXPECT_EQ(graph.outputs[0].value, graph.nodes[1].outputs[1]) << "its last state";
+  EXPECT_EQ(graph.nodes[1].integer("mode"), 3);
 }
 
 TEST(Expand, attention_that_drops_out_is_in_parts_in_training_and_whole_where_it_is_evaluated) {

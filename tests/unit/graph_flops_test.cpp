@@ -51,14 +51,42 @@ TEST(GraphFlops, an_lstm_of_64_features_over_50_steps) {
   EXPECT_EQ(counted("aten.lstm.input", tensors, recurrent(3, 4, true), {{{1, 50, 64}}, {{1, 1, 64}}, {{1, 1, 64}}}),
             3'276'800);
   // as PyTorch calls oneDNN for it
-  EXPECT_EQ(counted("aten.mkldnn_rnn_layer.default", {{{50, 1, 64}}, {{256, 64}}, {{256, 64}}, {{256}}, {{256}}},
+  EXPECT_EQ(counted("aten.mkldnn_rnn_layer.default",
+                    {{{50, 1, 64}}, {{256, 64}}, {{256, 64}}, {{256}}, {{256}}, {{1, 64}}, {{1, 64}}},
                     {{"input", value(0)},
                      {"weight0", value(1)},
                      {"weight1", value(2)},
                      {"weight2", value(3)},
-                     {"weight3", value(4)}},
-                    {{{50, 1, 64}}}),
+                     {"weight3", value(4)},
+                     {"hx_", value(5)},
+                     {"cx_", value(6)},
+                     {"mode", 2},
+                     {"train", false}},
+                    {{{50, 1, 64}}, {{1, 64}}, {{1, 64}}}),
             3'276'800);
+}
+
+// A GRU of 3 gates of 4: its state goes back through 12 * 4 weights at each of 5 * 2 steps and samples; the gradient of
+// the input takes 12 * 3 more, those of the two matrices as many as these have.
+TEST(GraphFlops, the_gradients_of_a_recurrent_layer_are_counted_where_they_are_wanted) {
+  const Tensors tensors{{{5, 2, 3}}, {{12, 3}}, {{12, 4}}, {{2, 4}}, {{5, 2, 4}}};
+  const auto count = [&](std::vector<bool> mask, const Tensors& outputs) {
+    mask.resize(7, false);
+    return counted("aten.mkldnn_rnn_layer_backward.default", tensors,
+                   {{"input", value(0)},
+                    {"weight0", value(1)},
+                    {"weight1", value(2)},
+                    {"hx_", value(3)},
+                    {"cx_", nullptr},
+                    {"grad_output", value(4)},
+                    {"grad_hy", value(3)},
+                    {"mode", 3},
+                    {"output_mask", mask}},
+                   outputs);
+  };
+  EXPECT_EQ(count({true}, {{{5, 2, 3}}}), 2 * 10 * (48 + 36));
+  EXPECT_EQ(count({true, true, true}, {{{5, 2, 3}}, {{12, 3}}, {{12, 4}}}), 2 * 10 * (48 + 36 + 36 + 48));
+  EXPECT_EQ(count({false, false, false, true, true}, {{{12}}, {{12}}}), 2 * 10 * 48);
 }
 
 // Two layers in two directions, projected from 20 to 5: each of the four has (80 * 10 + 80 * 5 + 5 * 20) weights, since

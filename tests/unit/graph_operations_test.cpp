@@ -45,6 +45,38 @@ TEST(GraphOperations, convolution_follows_stride_padding_dilation_and_groups) {
             "0");
 }
 
+// Of 5 steps, 2 samples, 3 inputs and 4 hidden elements.
+std::string checked_layer(int mode, const Shape& weight, const Shape& state, const json& cell, bool trains,
+                          const std::vector<Tensor>& outputs) {
+  return checked("aten.mkldnn_rnn_layer.default", {{{5, 2, 3}}, {weight}, {{weight[0], 4}}, {state}},
+                 {{"input", value(0)},
+                  {"weight0", value(1)},
+                  {"weight1", value(2)},
+                  {"weight2", nullptr},
+                  {"weight3", nullptr},
+                  {"hx_", value(3)},
+                  {"cx_", cell},
+                  {"reverse", false},
+                  {"mode", mode},
+                  {"train", trains}},
+                 outputs);
+}
+
+TEST(GraphOperations, a_recurrent_layer_has_the_gates_and_states_of_its_kind) {
+  const Tensor sequence{{5, 2, 4}}, state{{2, 4}};
+  EXPECT_EQ(checked_layer(1, {4, 3}, {2, 4}, nullptr, false, {sequence, state}), "560");
+  EXPECT_EQ(checked_layer(3, {12, 3}, {2, 4}, nullptr, false, {sequence, state}), "1680");
+  EXPECT_EQ(checked_layer(2, {16, 3}, {2, 4}, value(3), false, {sequence, state, state}), "2240");
+  EXPECT_EQ(checked_layer(2, {16, 3}, {2, 4}, value(3), true, {sequence, state, state, {{0}}}), "2240");
+  EXPECT_THAT(checked_layer(3, {16, 3}, {2, 4}, nullptr, false, {sequence, state}),
+              HasSubstr("'weight0' is float32 [16, 3], it should be float32 [12, 3]"));
+  EXPECT_THAT(checked_layer(1, {4, 3}, {3, 4}, nullptr, false, {sequence, state}),
+              HasSubstr("'hx_' is float32 [3, 4], it should be float32 [2, 4]"));
+  EXPECT_THAT(checked_layer(2, {16, 3}, {2, 4}, nullptr, false, {sequence, state, state}),
+              HasSubstr("'cx_' is left out"));
+  EXPECT_THAT(checked_layer(4, {16, 3}, {2, 4}, nullptr, false, {sequence, state}), HasSubstr("'mode' is 4"));
+}
+
 TEST(GraphOperations, a_wrong_shape_is_named_with_node_module_and_line) {
   EXPECT_EQ(checked("aten.conv2d.default", {{{2, 3, 224, 224}}, {{64, 3, 7, 7}}},
                     convolution({2, 2}, {3, 3}, {1, 1}, 1), {{{2, 64, 111, 112}}}),

@@ -19,7 +19,7 @@ const std::map<std::string_view, BackwardRule>& table() {
     for (const auto family :
          {activation_rules(), arithmetic_rules(), attention_rules(), convolution_rules(), dropout_rules(),
           einsum_rules(), function_rules(), join_rules(), linear_rules(), loss_rules(), move_rules(),
-          normalisation_rules(), pooling_rules(), reduction_rules(), softmax_rules(), view_rules()})
+          normalisation_rules(), pooling_rules(), recurrent_rules(), reduction_rules(), softmax_rules(), view_rules()})
       for (const auto& rule : family) result.emplace(rule.name, rule);
     return result;
   }();

@@ -43,6 +43,7 @@ std::span<const BackwardRule> loss_rules();
 std::span<const BackwardRule> move_rules();
 std::span<const BackwardRule> normalisation_rules();
 std::span<const BackwardRule> pooling_rules();
+std::span<const BackwardRule> recurrent_rules();
 std::span<const BackwardRule> reduction_rules();
 std::span<const BackwardRule> softmax_rules();
 std::span<const BackwardRule> view_rules();

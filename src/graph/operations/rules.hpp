@@ -59,6 +59,7 @@ std::span<const Operation> einsum_operations();
 std::span<const Operation> attention_operations();
 std::span<const Operation> arithmetic_operations();
 std::span<const Operation> reduction_operations();
+std::span<const Operation> recurrent_operations();
 std::span<const Operation> view_operations();
 std::span<const Operation> shape_operations();
 std::span<const Operation> loss_operations();
