@@ -137,6 +137,36 @@ Tensor Builder::constant(const Dims& dims, const std::vector<float>& values) {
   return allocated;
 }
 
+Tensor Builder::prepared(const std::string& how, const memory::desc& desc, const std::vector<Tensor>& from,
+                         std::function<void(const std::vector<const float*>&, float*)> compute) {
+  const Tensor& first = from.front();
+  std::string key = how;
+  for (const auto& tensor : from) key += fmt::format(" {}+{}", fmt::ptr(tensor.storage.get()), tensor.offset);
+  for (const auto& form : first.storage->forms)
+    if (form.how == key && form.from == first.desc && form.converted.desc == desc) return form.converted;
+  const bool at_load =
+      std::all_of(from.begin(), from.end(), [](const Tensor& t) { return t.weight && is_row_major(t.desc); });
+  Tensor to = library_.allocate(desc, at_load);
+  to.weight = at_load;
+  std::vector<memory> handles;
+  for (const auto& tensor : from) handles.push_back(library_.handle(at_load ? tensor : plain(tensor)));
+  primitives::Description what{.operation = std::string(operation()),
+                               .kernel = "strata",
+                               .layouts = "weights",
+                               .moves_only = true,
+                               .bytes_moved = static_cast<std::int64_t>(desc.get_size())};
+  (at_load ? steps_.at_load : steps_.in_run)
+      .push_back(std::make_unique<primitives::FunctionCall>(
+          std::move(what), [data = std::vector<const float*>(handles.size()), handles, into = library_.handle(to),
+                            compute = std::move(compute)]() mutable {
+            for (std::size_t i = 0; i < data.size(); ++i)
+              data[i] = static_cast<const float*>(handles[i].get_data_handle());
+            compute(data, static_cast<float*>(into.get_data_handle()));
+          }));
+  first.storage->forms.push_back({first.offset, first.desc, to, key});
+  return to;
+}
+
 Tensor Builder::filled_like(const Dims& dims, const Tensor& /*like*/, float value) {
   return constant(dims, std::vector<float>(static_cast<std::size_t>(product(dims)), value));
 }

@@ -61,6 +61,11 @@ class Builder : public primitives::Arguments {
   Tensor temporary(const memory::desc& desc) { return library_.allocate(desc); }
   // A tensor with these values, made now: a mask, an averaging matrix.
   Tensor constant(const Dims& dims, const std::vector<float>& values);
+  // A tensor that a function of strata's, which `how` names, computes from others (one at least), row-major; once for
+  // all that want it. If all of these are weights, when weights are loaded, and it is a weight itself until it is
+  // brought into another layout; else in every run.
+  Tensor prepared(const std::string& how, const memory::desc& desc, const std::vector<Tensor>& from,
+                  std::function<void(const std::vector<const float*>&, float*)> compute);
   // Row-major, whatever `like` is.
   Tensor filled_like(const Dims& dims, const Tensor& like, float value);
   Tensor temporary_like(const Tensor& like) { return temporary(row_major(like.dims())); }

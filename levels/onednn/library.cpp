@@ -103,7 +103,7 @@ const Storage::Form* Library::whole_form(int value) const {
   const auto& forms = it->second.storage->forms;
   // dimensions split or joined (groups) leave the row-major order of the elements as it is
   const auto whole = std::find_if(forms.begin(), forms.end(), [&](const auto& form) {
-    return form.offset == 0 && is_row_major(form.from) && form.from.get_size() == bytes;
+    return form.how.empty() && form.offset == 0 && is_row_major(form.from) && form.from.get_size() == bytes;
   });
   return whole == forms.end() ? nullptr : &*whole;
 }
@@ -154,7 +154,8 @@ Tensor Library::reordered(const Tensor& tensor, const memory::desc& to, primitiv
 
 Tensor Library::form_of(const Tensor& tensor, const memory::desc& to, primitives::Steps& steps) {
   for (const auto& form : tensor.storage->forms)
-    if (form.offset == tensor.offset && form.from == tensor.desc && form.converted.desc == to) return form.converted;
+    if (form.how.empty() && form.offset == tensor.offset && form.from == tensor.desc && form.converted.desc == to)
+      return form.converted;
   Tensor converted = allocate(to, tensor.weight);
   reorder(tensor, converted, steps);
   tensor.storage->forms.push_back({tensor.offset, tensor.desc, converted});

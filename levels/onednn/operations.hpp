@@ -26,6 +26,7 @@ void add_moves(Operations& table);
 void add_normalisations(Operations& table);
 void add_poolings(Operations& table);
 void add_products(Operations& table);
+void add_recurrences(Operations& table);
 void add_reductions(Operations& table);
 void add_shapes(Operations& table);
 void add_activations_backward(Operations& table);

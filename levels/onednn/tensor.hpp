@@ -41,11 +41,12 @@ struct Storage {
   memory::desc home;    // of a trained tensor, once the first reader has chosen it
   Dims row_major_dims;  // of a trained tensor, as the graph has them
 
-  // The same values in another layout, made by a reorder once for all that want it.
+  // The same values in another layout, made by a reorder once for all that want it; or what else is made of them once.
   struct Form {
     std::size_t offset;
     memory::desc from;
     Tensor converted;
+    std::string how = {};  // empty: by a reorder
   };
   std::vector<Form> forms;
 };

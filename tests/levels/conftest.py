@@ -116,6 +116,10 @@ SPECS = {
         )
     },
     **{
+        name: {"model": str(ROOT / "tests" / "levels" / "recurrent_networks.py") + f":{name}"}
+        for name in ("gates_in_order", "projected_lstm", "recurrent_operations")
+    },
+    **{
         name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"}
         for name in ("residual_operations", "kernel_operations", "block_operations")
     },

@@ -24,7 +24,14 @@ if not PRIMITIVES:
 
 @pytest.mark.parametrize("variant", ["default", "contiguous"])
 @pytest.mark.parametrize(
-    "name", ["image_operations", "image_sizes", "token_operations", "typed_operations"]
+    "name",
+    [
+        "image_operations",
+        "image_sizes",
+        "recurrent_operations",
+        "token_operations",
+        "typed_operations",
+    ],
 )
 def test_computes_every_family_of_operations_on_odd_shapes(name, variant, bundles):
     bundle = bundles(name)
