@@ -10,6 +10,7 @@
 #include "kit/elements.hpp"
 #include "kit/function.hpp"
 #include "kit/program.hpp"
+#include "kit/recurrence.hpp"
 #include "kit/resize.hpp"
 
 namespace kit {
@@ -286,6 +287,18 @@ struct Attention {
   bool causal = false;
 };
 void attention(Program& program, const Attention& how);
+
+// A layer of a recurrent network in one direction: source [steps, batch, inputs], result [steps, batch, hidden], states
+// and of an LSTM cells [batch, hidden]. Weights and the order of gates are PyTorch's: `inner` and its bias of the
+// source, `outer` of the state; biases may be left out. `workspace`: what the gradient reads; left out in inference.
+struct RecurrentLayer {
+  Recurrence kind = Recurrence::tangent;
+  bool reverse = false;  // from the last step to the first
+  Tensor source, state, cell;
+  Weight inner, outer, inner_bias, outer_bias;
+  Tensor result, last_state, last_cell, workspace = {};
+};
+void recurrent_layer(Program& program, const RecurrentLayer& how);
 
 // Steps of load().
 

@@ -52,6 +52,20 @@ struct LayerNormBackward {
 };
 void layer_norm_backward(Program& program, const LayerNormBackward& how);
 
+// Of a recurrent layer, by what its forward step read, gave and kept (RecurrentLayer). `gradient` is that of the
+// result, `of_last_state` and `of_last_cell` those of the last ones. What is left out of those behind is not given;
+// weights are row-major.
+struct RecurrentBackward {
+  Recurrence kind = Recurrence::tangent;
+  bool reverse = false;
+  Tensor source, state, cell;
+  Weight inner, outer, inner_bias, outer_bias;
+  Tensor result, last_state, last_cell, workspace;
+  Tensor gradient, of_last_state, of_last_cell;
+  Tensor of_source, of_inner, of_outer, of_inner_bias, of_outer_bias, of_state, of_cell;
+};
+void recurrent_backward(Program& program, const RecurrentBackward& how);
+
 // The sum, in each row of a table, of the source's parts along its first dimension for which `rows` names that row:
 // the gradient of look_up().
 void add_rows(Program& program, const LookUp& how);

@@ -11,6 +11,8 @@
 
 #include "compiler/lower.hpp"
 #include "compiler/step_builder.hpp"
+#include "graph/recurrent.hpp"
+#include "kit/recurrence.hpp"
 
 namespace strata::compiler {
 namespace {
@@ -173,6 +175,7 @@ class Rewriter {
                   {tensor("gradient", "grad_output"), tensor("result", "output"), plain("dim")}, node_.outputs);
     // the gradient of the loss by itself, which losses of labels do not read
     if (name == "ones_like" && now_ >= training_.loss_nodes && training_.labels >= 0) return;
+    if (name == "mkldnn_rnn_layer" && node_.flag("train")) return recurrent_layer();
     if (counts()) return count();
     nodes_.push_back(node_);
   }
@@ -333,6 +336,14 @@ class Rewriter {
     const int result = node_.outputs.at(0);
     emit("strata.dropout_train.default", with_plain({tensor("source", "input")}),
          {result, beside(result, node_.outputs.at(1), 1)});
+  }
+
+  void recurrent_layer() {
+    const auto layer = graph::recurrent_layer(graph::Call(graph_, node_));
+    const auto floats = kit::most_workspace_floats(static_cast<kit::Recurrence>(layer.kind), layer.steps, layer.batch,
+                                                   layer.inputs, layer.hidden);
+    graph_.values[static_cast<std::size_t>(node_.outputs.back())].shape = {floats};
+    nodes_.push_back(node_);
   }
 
   // The count of steps that a batch norm keeps.

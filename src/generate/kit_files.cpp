@@ -80,6 +80,7 @@ const std::vector<KitFile>& kit_table() {
         "uneven_average_pool_backward"},
        {"move.cpp"}},
       {"post_ops.cpp", {}, {}},
+      {"recurrent.cpp", {"recurrent_backward", "recurrent_layer"}, {}},
       {"resizing.cpp", {"resize"}, {}},
       {"transposed_convolution.cpp", {"transposed_convolution"}, {"convolution.cpp"}},
       {"winograd.cpp", {}, {}},

@@ -13,6 +13,7 @@ const Operations& operations() {
     add_calculations(all);
     add_elementwise(all);
     add_moves(all);
+    add_recurrences(all);
     add_training(all);
     return all;
   }();

@@ -27,6 +27,7 @@ void add_poolings(Operations& table);  // and reductions
 void add_elementwise(Operations& table);
 void add_calculations(Operations& table);  // on elements of any type
 void add_moves(Operations& table);
+void add_recurrences(Operations& table);
 void add_training(Operations& table);
 
 }  // namespace strata::generate

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "graph/backward/tape.hpp"
-#include "graph/operations.hpp"
+#include "graph/operations/rules.hpp"
 
 namespace strata::graph {
 

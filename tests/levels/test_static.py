@@ -33,6 +33,7 @@ if not STATIC:
     [
         "image_operations",
         "image_sizes",
+        "recurrent_operations",
         "typed_operations",
         "residual_operations",
         "kernel_operations",
