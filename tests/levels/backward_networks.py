@@ -4,6 +4,7 @@ classes). NETWORKS has the input's shape of each."""
 
 import torch
 import torch.nn.functional as F
+from recurrent_networks import Gates, Lstms, gates, lstms  # noqa: F401
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
@@ -413,6 +414,8 @@ NETWORKS = {
     "Pixels": (3, 4, 4),
     "Tiles": (3, 27, 25),
     "Typed": (4, 6),
+    "Lstms": (6, 4),
+    "Gates": (3, 7),
 }
 
 

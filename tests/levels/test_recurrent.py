@@ -4,13 +4,16 @@ That they compute what eager does, test_onednn.py, test_static.py and test_graph
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 
 import pytest
 import torch
 from captured import captured
-from client import Failed, Worker, prepare
+from client import ROOT, Failed, Worker, prepare
 from level_builds import BUILD, PRIMITIVES, STATIC
+from several_programs import onednn
 from torch import Tensor, nn
 
 if not PRIMITIVES:
@@ -73,3 +76,30 @@ def test_a_cell_that_is_called_at_every_step_has_its_weights_once(level, tmp_pat
             worker.load()
             held[steps] = worker.ask("report")["facts"]["weight_bytes"]
     assert held[2] == held[12], held
+
+
+@pytest.mark.parametrize("instructions", ["ALL", "AVX2", "SSE41"])
+def test_the_library_keeps_no_more_for_gradients_than_programs_plan_for(instructions, tmp_path):
+    program, own = tmp_path / "workspaces", ROOT / "tests" / "levels" / "recurrent_workspaces.cpp"
+    compiler = re.search(
+        r"^CMAKE_CXX_COMPILER:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text(), re.M
+    )[1]
+    lib = onednn() / "lib"
+    subprocess.run(
+        [
+            *(compiler, "-std=c++20", "-O0", "-fopenmp", "-I", ROOT / "runtime"),
+            *("-isystem", onednn() / "include", own, lib / "libdnnl.so", f"-Wl,-rpath,{lib}"),
+            *("-o", program),
+        ],
+        check=True,
+        timeout=300,
+    )
+    done = subprocess.run(
+        [program],
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout == "400 shapes\n", done.stdout
