@@ -23,6 +23,7 @@ void add_attention(Operations& table);
 void add_convolutions(Operations& table);
 void add_einsum(Operations& table);
 void add_moves(Operations& table);
+void add_places(Operations& table);  // in order, and to computed places
 void add_normalisations(Operations& table);
 void add_poolings(Operations& table);
 void add_products(Operations& table);
@@ -32,6 +33,7 @@ void add_shapes(Operations& table);
 void add_activations_backward(Operations& table);
 void add_convolutions_backward(Operations& table);
 void add_dropouts(Operations& table);
+void add_images(Operations& table);  // to other sizes, apart and together
 void add_losses(Operations& table);
 void add_normalisations_training(Operations& table);
 void add_poolings_training(Operations& table);

@@ -64,6 +64,7 @@ void add_reductions(Operations& table) {
   table["sum"] = reduce<algorithm::reduction_sum>;
   table["linalg_vector_norm"] = norm;
   table["amax"] = reduce<algorithm::reduction_max>;
+  table["amin"] = reduce<algorithm::reduction_min>;
 }
 
 }  // namespace strata::onednn

@@ -12,7 +12,6 @@
 #include "kit/elements.hpp"
 #include "kit/indexing.hpp"
 #include "kit/moving.hpp"
-#include "kit/resize.hpp"
 #include "operations.hpp"
 
 namespace strata::onednn {
@@ -28,28 +27,8 @@ Dims of_one_at_least(const Dims& shape) {
   return shape.empty() ? Dims{1} : shape;
 }
 
-// The value's row-major bytes in a run.
-Typed typed(Builder& b, int value) {
-  const auto& described = b.graph().value(value);
-  auto& library = b.library();
-  const Tensor& tensor =
-      described.type == graph::Type::float32 ? library.tensor(b.graph(), value) : library.typed(b.graph(), value);
-  const Tensor lying = b.in(tensor, typed_desc(described.type, described.shape));
-  return {b.handle(lying), kit_type(described.type), of_one_at_least(described.shape)};
-}
-
 int first_output(const Builder& b) {
   return b.node().outputs.at(0);
-}
-
-Typed typed_result(Builder& b) {
-  const auto& described = b.graph().value(first_output(b));
-  const Dims shape = of_one_at_least(described.shape);
-  const auto desc = typed_desc(described.type, shape);
-  if (described.type == graph::Type::float32) return {b.handle(b.result(desc)), kit::Type::float32, shape};
-  const Tensor memory_of_it = b.temporary(desc);
-  b.is(memory_of_it);
-  return {b.handle(memory_of_it), kit_type(described.type), shape};
 }
 
 void calculate(Builder& b) {
@@ -92,10 +71,6 @@ void power(Builder& b) {
 void move(Builder& b, const Typed& source, const Typed& result, kit::Move how) {
   how.bytes = kit::bytes_of(source.type);
   b.own("elements", [source, result, how = std::move(how)] { how.run(source.data(), result.to()); });
-}
-
-int self_of(Builder& b) {
-  return b.node().tensor(b.is_tensor("self") ? "self" : "input");
 }
 
 // The same elements in another shape.
@@ -260,45 +235,30 @@ void argmin(Builder& b) {
   place_of(b, true);
 }
 
-// ---------------------------------------------------------------------------------------------------- images' sizes
-
-// Images of two axes. The scale is the caller's where one was given, else as the extents say.
-void resize(Builder& b, kit::Resizing how) {
-  const Typed source = typed(b, self_of(b)), result = typed_result(b);
-  if (source.shape.size() != 4) throw Unsupported("images of other than two axes");
-  double scales[2] = {};
-  if (b.has("scale_factors"))
-    for (std::size_t i = 0; i < 2; ++i) scales[i] = 1 / b.node().find("scale_factors")->plain.at(i).get<double>();
-  if (b.has("scales_h")) scales[0] = 1 / b.number("scales_h");
-  if (b.has("scales_w")) scales[1] = 1 / b.number("scales_w");
-  const bool corners = b.has("align_corners") && b.flag("align_corners");
-  const auto& from = source.shape;
-  const auto& to = result.shape;
-  const kit::resizing::Resize call{.outer = from[0] * from[1],
-                                   .height = from[2],
-                                   .width = from[3],
-                                   .inner = 1,
-                                   .taps = kit::resizing::taps_of(how),
-                                   .rows = kit::resizing::taps_along(how, from[2], to[2], scales[0], corners),
-                                   .columns = kit::resizing::taps_along(how, from[3], to[3], scales[1], corners)};
-  b.own("pixels", [call, source, result] {
-    call.run(static_cast<const float*>(source.data()), static_cast<float*>(result.to()));
-  });
-}
-void nearest(Builder& b) {
-  resize(b, kit::Resizing::nearest);
-}
-void nearest_exact(Builder& b) {
-  resize(b, kit::Resizing::nearest_exact);
-}
-void bilinear(Builder& b) {
-  resize(b, kit::Resizing::linear);
-}
-void bicubic(Builder& b) {
-  resize(b, kit::Resizing::cubic);
-}
-
 }  // namespace
+
+Typed typed(Builder& b, int value) {
+  const auto& described = b.graph().value(value);
+  auto& library = b.library();
+  const Tensor& tensor =
+      described.type == graph::Type::float32 ? library.tensor(b.graph(), value) : library.typed(b.graph(), value);
+  const Tensor lying = b.in(tensor, typed_desc(described.type, described.shape));
+  return {b.handle(lying), kit_type(described.type), of_one_at_least(described.shape)};
+}
+
+Typed typed_result(Builder& b, std::size_t i) {
+  const auto& described = b.graph().value(b.node().outputs.at(i));
+  const Dims shape = of_one_at_least(described.shape);
+  const auto desc = typed_desc(described.type, shape);
+  if (described.type == graph::Type::float32) return {b.handle(b.result(desc, i)), kit::Type::float32, shape};
+  const Tensor memory_of_it = b.temporary(desc);
+  b.is(memory_of_it, i);
+  return {b.handle(memory_of_it), kit_type(described.type), shape};
+}
+
+int self_of(Builder& b) {
+  return b.node().tensor(b.is_tensor("self") ? "self" : "input");
+}
 
 kit::Type kit_type(graph::Type type) {
   switch (type) {
@@ -346,10 +306,6 @@ void add_calculations(Operations& table) {
   table["argmax"] = argmax;
   table["argmin"] = argmin;
   table["repeat"] = repeat;
-  table["upsample_nearest2d"] = nearest;
-  table["_upsample_nearest_exact2d"] = nearest_exact;
-  table["upsample_bilinear2d"] = bilinear;
-  table["upsample_bicubic2d"] = bicubic;
 }
 
 Make typed_operation(std::string_view name) {

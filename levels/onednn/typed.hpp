@@ -23,4 +23,10 @@ struct Typed {
   void* to() const { return bytes.get_data_handle(); }
 };
 
+// The value's row-major bytes in a run; those of output i.
+Typed typed(Builder& builder, int value);
+Typed typed_result(Builder& builder, std::size_t i = 0);
+// What ATen calls self or input.
+int self_of(Builder& builder);
+
 }  // namespace strata::onednn

@@ -51,12 +51,13 @@ struct Picking {
     return sum;
   }
 
-  // Throws std::runtime_error where a number is out of range.
-  void run(const void* source, void* result) const {
-    const auto* from = static_cast<const std::byte*>(source);
-    auto* to = static_cast<std::byte*>(result);
+  // each(at, place, count): elements of the source from `at` on, those of the result from `place` on. Throws
+  // std::runtime_error where a number is out of range.
+  template <class Each>
+  void for_each_stretch(const Each& each) const {
     const Extent outer = product(before), picks = product(broadcast), inner = product(after);
     const bool whole = inner_is_whole();
+    Extent place = 0;
     for (Extent o = 0; o < outer; ++o) {
       const Extent start = offset(o, before, before_strides);
       for (Extent p = 0; p < picks; ++p) {
@@ -65,12 +66,19 @@ struct Picking {
           at += number_at(list.data, list.type, offset(p, broadcast, list.own_strides), list.extent) * list.stride;
         for (Extent i = 0; i < (whole ? 1 : inner); ++i) {
           const Extent elements = whole ? inner : 1;
-          std::memcpy(to, from + (at + (whole ? 0 : offset(i, after, after_strides))) * bytes,
-                      static_cast<std::size_t>(elements * bytes));
-          to += elements * bytes;
+          each(at + (whole ? 0 : offset(i, after, after_strides)), place, elements);
+          place += elements;
         }
       }
     }
+  }
+
+  void run(const void* source, void* result) const {
+    const auto* from = static_cast<const std::byte*>(source);
+    auto* to = static_cast<std::byte*>(result);
+    for_each_stretch([&](Extent at, Extent place, Extent count) {
+      std::memcpy(to + place * bytes, from + at * bytes, static_cast<std::size_t>(count * bytes));
+    });
   }
 
  private:

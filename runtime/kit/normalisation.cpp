@@ -77,7 +77,7 @@ void reduce(Program& program, algorithm kind, const Reduce& how) {
   const auto from = desc_of(how.source), to = desc_of(how.result);
   if (from.get_dims() == to.get_dims())
     return reorder(program, {how.source, how.result});  // oneDNN refuses to reduce nothing
-  if (auto own = own_reduction(how); own && kind != algorithm::reduction_max) {
+  if (auto own = own_reduction(how); own && (kind == algorithm::reduction_sum || kind == algorithm::reduction_mean)) {
     own->source = in.handle(how.source, from);
     own->result = in.handle(how.result, to);
     if (kind == algorithm::reduction_mean) own->factor = 1 / static_cast<double>(own->count);
@@ -117,6 +117,9 @@ void mean(Program& program, const Reduce& how) {
 }
 void largest(Program& program, const Reduce& how) {
   reduce(program, algorithm::reduction_max, how);
+}
+void smallest(Program& program, const Reduce& how) {
+  reduce(program, algorithm::reduction_min, how);
 }
 
 // Three calls, since oneDNN has but a slow kernel for norms.

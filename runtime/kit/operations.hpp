@@ -101,6 +101,17 @@ struct ResizeImage {
   bool corners = false;
 };
 void resize(Program& program, const ResizeImage& how);
+// Its gradient: `source` is that of the new image, `result` that of the old one; the rest is said of the new one.
+void resize_backward(Program& program, const ResizeImage& how);
+
+// Images taken apart into windows, [..., C, rows, columns] -> [..., C kernel, windows], and put together again, where
+// what comes from one pixel is added. Row-major; two numbers each.
+struct Columns {
+  Tensor source, result;
+  Shape kernel, dilation, padding, stride;
+};
+void take_apart(Program& program, const Columns& how);
+void put_together(Program& program, const Columns& how);
 
 // scale x + shift by channel, with scale and shift of one element a channel.
 struct ScaleShift {
@@ -198,6 +209,7 @@ void mean_of_places(Program& program, const Reduce& how);
 void sum(Program& program, const Reduce& how);
 void mean(Program& program, const Reduce& how);
 void largest(Program& program, const Reduce& how);
+void smallest(Program& program, const Reduce& how);
 void euclidean_norm(Program& program, const Reduce& how);
 
 struct Concatenate {
@@ -272,6 +284,36 @@ void running_sum(Program& program, const AlongAxis& how);
 // int64, without the axis (or of extent 1 there); the first of equal ones.
 void place_of_largest(Program& program, const AlongAxis& how);
 void place_of_smallest(Program& program, const AlongAxis& how);
+
+// Elements in order along an axis and their places (int64), each of which may be left out: all, equal ones as they
+// were; or the `most` largest (descending) or smallest, in order if `sorted`.
+struct Sort {
+  Tensor source;
+  int axis = 0;
+  bool descending = false, sorted = true;
+  Extent most = -1;
+  Tensor values = {}, places = {};
+};
+void sort(Program& program, const Sort& how);
+
+// `self` with, or increased by, elements of `source` at the places along an axis that numbers name (int64 or int32);
+// `source` may be larger than these. A number out of range throws while the program runs.
+struct Scatter {
+  Tensor self, source, numbers;
+  int axis = 0;
+  Tensor result;
+  bool adds = false;
+};
+void scatter(Program& program, const Scatter& how);
+
+// The reverse of pick(): `self` with, or increased by, values at the places that it would read.
+struct Put {
+  Tensor self, values;
+  std::vector<Tensor> numbers;
+  Tensor result;
+  bool adds = false;
+};
+void put(Program& program, const Put& how);
 
 struct Fill {
   Tensor result;

@@ -94,5 +94,55 @@ struct Resize {
   }
 };
 
+// The reverse of taps: for each old pixel the new ones that it is in, and its shares of them.
+struct Shares {
+  std::vector<Extent> begin{0};  // of each old pixel's among those that follow, and an end
+  std::vector<Extent> at;
+  std::vector<float> share;
+};
+inline Shares shares_of(const std::vector<Taps>& taps, int count, Extent from) {
+  Shares all;
+  for (Extent old = 0; old < from; ++old) {
+    for (std::size_t i = 0; i < taps.size(); ++i)
+      for (int t = 0; t < count; ++t) {
+        if (taps[i].at[t] != old || taps[i].share[t] == 0) continue;
+        all.at.push_back(static_cast<Extent>(i));
+        all.share.push_back(taps[i].share[t]);
+      }
+    all.begin.push_back(static_cast<Extent>(all.at.size()));
+  }
+  return all;
+}
+
+// The gradient of Resize: images [outer, height, width, inner] are gradients of new pixels.
+struct ResizeBackward {
+  Extent outer = 1, height = 1, width = 1, inner = 1;
+  Shares rows, columns;
+
+  void run(const float* gradient, float* result) const {
+    const auto old_height = static_cast<Extent>(rows.begin.size()) - 1,
+               old_width = static_cast<Extent>(columns.begin.size()) - 1;
+#pragma omp parallel for schedule(static)
+    for (Extent row = 0; row < outer * old_height; ++row) {
+      const float* image = gradient + row / old_height * height * width * inner;
+      float* to = result + row * old_width * inner;
+      for (Extent x = 0; x < old_width; ++x, to += inner) pixel(image, row % old_height, x, to);
+    }
+  }
+
+ private:
+  void pixel(const float* image, Extent row, Extent column, float* to) const {
+    const auto y = static_cast<std::size_t>(row), x = static_cast<std::size_t>(column);
+    std::fill_n(to, inner, 0.0F);
+    for (Extent i = rows.begin[y]; i < rows.begin[y + 1]; ++i)
+      for (Extent j = columns.begin[x]; j < columns.begin[x + 1]; ++j) {
+        const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+        const float share = rows.share[a] * columns.share[b];
+        const float* from = image + (rows.at[a] * width + columns.at[b]) * inner;
+        for (Extent c = 0; c < inner; ++c) to[c] += share * from[c];
+      }
+  }
+};
+
 }  // namespace resizing
 }  // namespace kit

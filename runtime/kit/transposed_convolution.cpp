@@ -19,6 +19,16 @@ memory::desc turned(const Shape& weight, Extent groups) {
   return {dims, memory::data_type::f32, strides};
 }
 
+// A weight that training changes lies row-major: its gradients read and write it with its dimensions as they are.
+memory turned_weight(Internals& in, Weight weight, const memory::desc& as_given, const memory::desc& wanted) {
+  const auto& entry = in.weights[static_cast<std::size_t>(weight.number)];
+  if (!entry.trained && !entry.changed) return in.packed(weight, as_given, wanted);
+  const memory given = in.handle(in.row_major_form(weight), as_given);
+  const memory packed = in.handle(in.temporary_bytes(wanted.get_size()), wanted);
+  in.add_reorder(given, packed);
+  return packed;
+}
+
 }  // namespace
 
 void transposed_convolution(Program& program, const Convolution& how) {
@@ -36,9 +46,10 @@ void transposed_convolution(Program& program, const Convolution& how) {
   const memory result = in.handle(how.result, desc_of(how.result));
   const bool direct = pd.dst_desc() == result.get_desc();
   const memory destination = direct ? result : in.handle(in.temporary_bytes(pd.dst_desc().get_size()), pd.dst_desc());
-  std::vector<std::pair<int, memory>> arguments{{DNNL_ARG_SRC, read_as(in, how.source, pd.src_desc())},
-                                                {DNNL_ARG_WEIGHTS, in.packed(how.weight, weight, pd.weights_desc())},
-                                                {DNNL_ARG_DST, destination}};
+  std::vector<std::pair<int, memory>> arguments{
+      {DNNL_ARG_SRC, read_as(in, how.source, pd.src_desc())},
+      {DNNL_ARG_WEIGHTS, turned_weight(in, how.weight, weight, pd.weights_desc())},
+      {DNNL_ARG_DST, destination}};
   if (how.bias) arguments.emplace_back(DNNL_ARG_BIAS, in.packed(how.bias, bias, bias));
   in.add(dnnl::deconvolution_forward(pd), pd, std::move(arguments));
   if (!direct) in.add_reorder(destination, result);

@@ -50,6 +50,7 @@ const std::vector<KitFile>& kit_table() {
   static const std::vector<KitFile> table{
       {"batch_norm.cpp", {"batch_norm", "batch_norm_backward"}, {"move.cpp"}},
       {"calculate.cpp", {"calculate"}, {}},
+      {"columns.cpp", {"put_together", "take_apart"}, {}},
       {"convolution.cpp", {"convolution", "linear", "matrix_product"}, {"one_pixel.cpp", "post_ops.cpp"}},
       {"descend_product.cpp", {"descend_product"}, {}},
       {"direct.cpp", {}, {}},
@@ -68,9 +69,10 @@ const std::vector<KitFile>& kit_table() {
        {}},
       {"move.cpp", {"add_rows", "concatenate", "copy", "expand", "fill", "look_up", "permute", "reorder"}, {}},
       {"normalisation.cpp",
-       {"attention", "euclidean_norm", "largest", "log_softmax", "mean", "softmax", "sum"},
+       {"attention", "euclidean_norm", "largest", "log_softmax", "mean", "smallest", "softmax", "sum"},
        {"convolution.cpp", "elementwise.cpp", "move.cpp", "post_ops.cpp"}},
       {"one_pixel.cpp", {}, {}},
+      {"order.cpp", {"put", "scatter", "sort"}, {}},
       {"own_kernels.cpp",
        {"direct_convolution", "direct_linear", "winograd_backward_data", "winograd_convolution"},
        {"direct.cpp", "winograd.cpp"}},
@@ -81,7 +83,7 @@ const std::vector<KitFile>& kit_table() {
        {"move.cpp"}},
       {"post_ops.cpp", {}, {}},
       {"recurrent.cpp", {"recurrent_backward", "recurrent_layer"}, {}},
-      {"resizing.cpp", {"resize"}, {}},
+      {"resizing.cpp", {"resize", "resize_backward"}, {}},
       {"transposed_convolution.cpp", {"transposed_convolution"}, {"convolution.cpp"}},
       {"winograd.cpp", {}, {}},
   };

@@ -10,10 +10,12 @@ const Operations& operations() {
     Operations all;
     add_layers(all);
     add_poolings(all);
+    add_images(all);
     add_calculations(all);
     add_elementwise(all);
     add_moves(all);
     add_recurrences(all);
+    add_places(all);
     add_training(all);
     return all;
   }();

@@ -24,10 +24,12 @@ std::vector<std::string> known_operations();
 
 void add_layers(Operations& table);    // convolutions, linear layers, matrix products, norms, attention
 void add_poolings(Operations& table);  // and reductions
+void add_images(Operations& table);    // to other sizes, apart and together
 void add_elementwise(Operations& table);
 void add_calculations(Operations& table);  // on elements of any type
 void add_moves(Operations& table);
 void add_recurrences(Operations& table);
+void add_places(Operations& table);  // in order, and to computed places
 void add_training(Operations& table);
 
 }  // namespace strata::generate

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "graph/expansion.hpp"
+#include "graph/expand/expansion.hpp"
 #include "graph/load.hpp"
 #include "graph/write.hpp"
 
@@ -139,34 +139,17 @@ void attention(Expansion& e) {
   e.end_with(std::move(arguments));
 }
 
-void group_norm(Expansion& e) {
+// Programs keep the weights of layers as their library likes them: one that is computed in every step of a training is
+// a factor like any other.
+void linear(Expansion& e) {
   const auto& node = e.node();
-  const int input = node.tensor("input"), weight = e.value_or_none("weight"), bias = e.value_or_none("bias");
-  const Shape shape = e.shape(input);
-  const auto groups = node.integer("num_groups");
-  const auto all = elements(shape);
-  if (shape.size() < 2 || groups <= 0 || all == 0) return;
-  const Shape rows{shape[0] * groups, all / (shape[0] * groups)};
-  const int normalised = e.call(
-      "layer_norm.default",
-      {tensor_argument("input", e.viewed(input, rows, "rows")), plain_argument("normalized_shape", Shape{rows[1]}),
-       plain_argument("weight", nullptr), plain_argument("bias", nullptr), plain_argument("eps", node.number("eps")),
-       plain_argument("cudnn_enable", false)},
-      "normalised");
-  Shape by_channel(shape.size(), 1);
-  by_channel[1] = shape[1];
-  if (weight < 0 && bias < 0)
-    return e.end("view.default", {tensor_argument("self", normalised), plain_argument("size", shape)});
-  int result = e.viewed(normalised, shape, "channels");
-  const auto joined = [&](const char* op, int value, const char* name, bool last) {
-    std::vector<Argument> arguments{tensor_argument("self", result),
-                                    tensor_argument("other", e.viewed(value, by_channel, name))};
-    if (std::string_view(op) == "add.Tensor") arguments.push_back(plain_argument("alpha", 1));
-    if (last) return e.end(op, std::move(arguments));
-    result = e.call(op, std::move(arguments), "scaled");
-  };
-  if (weight >= 0) joined("mul.Tensor", weight, "weight", bias < 0);
-  if (bias >= 0) joined("add.Tensor", bias, "bias", true);
+  const int weight = node.tensor("weight"), bias = e.value_or_none("bias");
+  if (e.infers() || !e.is_computed(weight)) return;
+  const int turned = e.call("t.default", {tensor_argument("self", weight)}, "turned");
+  std::vector<Argument> factors{tensor_argument("self", node.tensor("input")), tensor_argument("other", turned)};
+  if (bias < 0) return e.end("matmul.default", std::move(factors));
+  const int product = e.call("matmul.default", std::move(factors), "product");
+  e.end("add.Tensor", {tensor_argument("self", product), tensor_argument("other", bias), plain_argument("alpha", 1)});
 }
 
 void broadcast_tensors(Expansion& e) {
@@ -196,21 +179,49 @@ void shaped_as(Expansion& e) {
         {tensor_argument("self", e.node().tensor("self")), plain_argument("size", e.shape(e.result()))});
 }
 
-const Expansions& expansions() {
-  static const Expansions all = [] {
-    Expansions table{{"addcmul", addcmul},
-                     {"addmm", addmm},
-                     {"broadcast_tensors", broadcast_tensors},
-                     {"clamp", clamp},
-                     {"group_norm", group_norm},
-                     {"reshape_as", shaped_as},
-                     {"scaled_dot_product_attention", attention},
-                     {"view_as", shaped_as}};
-    add_losses(table);
-    add_recurrent(table);
+using Expand = void (*)(Expansion&);
+
+const std::map<std::string_view, Expand>& expansions() {
+  static const auto all = [] {
+    std::map<std::string_view, Expand> table{{"addcmul", addcmul},
+                                             {"addmm", addmm},
+                                             {"broadcast_tensors", broadcast_tensors},
+                                             {"clamp", clamp},
+                                             {"linear", linear},
+                                             {"reshape_as", shaped_as},
+                                             {"scaled_dot_product_attention", attention},
+                                             {"view_as", shaped_as}};
+    for (const auto family :
+         {activation_expansions(), extreme_expansions(), image_expansions(), loss_expansions(), norm_expansions(),
+          pad_expansions(), place_expansions(), pooling_expansions(), recurrent_expansions()})
+      for (const auto& rule : family) table.emplace(rule.name, rule.expand);
     return table;
   }();
   return all;
+}
+
+// Without values that nothing gives any more; the others move up.
+void remove_values(Graph& graph, const std::vector<int>& removed) {
+  if (removed.empty()) return;
+  std::vector<int> now(graph.values.size(), 0);
+  for (const int value : removed) now[static_cast<std::size_t>(value)] = -1;
+  std::vector<Value> left;
+  for (std::size_t v = 0; v < now.size(); ++v) {
+    if (now[v] < 0) continue;
+    now[v] = static_cast<int>(left.size());
+    left.push_back(std::move(graph.values[v]));
+  }
+  graph.values = std::move(left);
+  const auto renumber = [&](int& value) {
+    if (value >= 0) value = now[static_cast<std::size_t>(value)];
+  };
+  for (auto& node : graph.nodes) {
+    for (auto& argument : node.args) std::for_each(argument.values.begin(), argument.values.end(), renumber);
+    std::for_each(node.outputs.begin(), node.outputs.end(), renumber);
+  }
+  for (auto* list :
+       {&graph.inputs, &graph.parameters, &graph.buffers, &graph.constants, &graph.outputs, &graph.updates})
+    for (auto& named : *list) renumber(named.value);
 }
 
 }  // namespace
@@ -218,6 +229,7 @@ const Expansions& expansions() {
 Result<Graph> expanded(Graph graph) {
   bool changed = false;
   std::vector<Node> nodes;
+  std::vector<int> left_out;
   for (const auto& node : graph.nodes) {
     Expansion expansion(graph, node);
     try {
@@ -225,13 +237,15 @@ Result<Graph> expanded(Graph graph) {
     } catch (const std::runtime_error& error) {  // ShapeError, ArgumentError
       return fail(fmt::format("{}: {}", node.where(), error.what()), "remove the bundle's folder; it is made again");
     }
-    auto in_place = std::move(expansion).nodes();
+    auto& in_place = expansion.nodes();
     changed |= !in_place.empty();
     if (in_place.empty()) in_place.push_back(node);
     std::move(in_place.begin(), in_place.end(), std::back_inserter(nodes));
+    left_out.insert(left_out.end(), expansion.left_out().begin(), expansion.left_out().end());
   }
   if (!changed) return graph;
   graph.nodes = std::move(nodes);
+  remove_values(graph, left_out);
   // read back like any other graph: producers and consumers set
   return parse(to_text(graph), "the expanded graph");
 }

@@ -11,10 +11,11 @@ namespace {
 const std::map<std::string_view, Operation>& table() {
   static const auto all = [] {
     std::map<std::string_view, Operation> result;
-    for (const auto family : {convolution_operations(), normalisation_operations(), activation_operations(),
-                              pooling_operations(), linear_operations(), einsum_operations(), attention_operations(),
-                              arithmetic_operations(), reduction_operations(), recurrent_operations(),
-                              view_operations(), shape_operations(), loss_operations(), backward_operations()})
+    for (const auto family :
+         {convolution_operations(), normalisation_operations(), activation_operations(), image_operations(),
+          pooling_operations(), linear_operations(), einsum_operations(), attention_operations(),
+          arithmetic_operations(), reduction_operations(), recurrent_operations(), view_operations(),
+          shape_operations(), loss_operations(), backward_operations()})
       for (const auto& operation : family) result.emplace(operation.name, operation);
     return result;
   }();

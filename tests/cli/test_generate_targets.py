@@ -266,7 +266,7 @@ def test_an_operation_that_cannot_be_written_is_named_with_its_place(strata, tmp
     done = strata.run("generate", UNKNOWN, "-o", str(tmp_path / "new"), "--threads", "1")
     assert (
         done.returncode == 3
-        and "sort" in done.stderr
+        and "median" in done.stderr
         and "primitive_networks.py:" in done.stderr
         and not list(tmp_path.glob("new*"))
     ), done.stderr

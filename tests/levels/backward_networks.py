@@ -5,6 +5,7 @@ classes). NETWORKS has the input's shape of each."""
 import torch
 import torch.nn.functional as F
 from recurrent_networks import Gates, Lstms, gates, lstms  # noqa: F401
+from backward_parts import Chosen, Composed, Grown, chosen, composed, grown  # noqa: F401
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
@@ -416,6 +417,9 @@ NETWORKS = {
     "Typed": (4, 6),
     "Lstms": (6, 4),
     "Gates": (3, 7),
+    "Grown": (2, 8, 6),
+    "Chosen": (4, 6),
+    "Composed": (2, 7, 6),
 }
 
 

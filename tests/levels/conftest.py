@@ -120,6 +120,10 @@ SPECS = {
         for name in ("gates_in_order", "projected_lstm", "recurrent_operations")
     },
     **{
+        name: {"model": str(ROOT / "tests" / "levels" / "place_networks.py") + f":{name}"}
+        for name in ("place_operations", "part_operations")
+    },
+    **{
         name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"}
         for name in ("residual_operations", "kernel_operations", "block_operations")
     },

@@ -192,5 +192,49 @@ TEST(Expand, a_norm_of_groups_is_one_of_rows_with_scale_and_shift_by_channel) {
   EXPECT_EQ(graph.value(graph.nodes[1].outputs[0]).shape, (Shape{6, 18}));
 }
 
+Graph of_one(const std::string& op, const json& args, std::vector<std::vector<int>> shapes, std::size_t outputs,
+             bool trains = false) {
+  GraphBuilder b(trains);
+  b.input("x", {2, 4, 6});
+  const int first = b.node(op, args, std::move(shapes));
+  for (std::size_t i = 0; i < outputs; ++i) b.output("out" + std::to_string(i), first + static_cast<int>(i));
+  return *parse(b.document().dump(), "it");
+}
+
+TEST(Expand, a_maximum_along_an_axis_looks_for_places_only_where_they_are_read_or_take_a_gradient) {
+  const json args{{"self", ref(0)}, {"dim", -1}, {"keepdim", false}};
+  const auto values_alone = *expanded(of_one("aten.max.dim", args, {{2, 4}, {2, 4}}, 1));
+  EXPECT_THAT(operations_of(values_alone), ElementsAre("amax"));
+  EXPECT_EQ(values_alone.values.size(), 2) << "the places are no value any more";
+  EXPECT_EQ(values_alone.value(values_alone.outputs[0].value).shape, (Shape{2, 4}));
+  EXPECT_THAT(operations_of(*expanded(of_one("aten.min.dim", args, {{2, 4}, {2, 4}}, 1, true))),
+              ElementsAre("argmin", "gather", "view", "view"));
+}
+
+TEST(Expand, an_edge_is_joined_of_slices_and_one_that_is_too_wide_stays) {
+  const auto padded = [](int before, const char* mode, int extent) {
+    return operations_of(*expanded(of_one("aten.pad.default",
+                                          {{"self", ref(0)}, {"pad", {before, 0}}, {"mode", mode}, {"value", nullptr}},
+                                          {{2, 4, extent}}, 1)));
+  };
+  EXPECT_THAT(padded(2, "reflect", 8), ElementsAre("slice", "slice", "cat", "view"));
+  EXPECT_THAT(padded(2, "circular", 8), ElementsAre("slice", "cat", "view"));
+  EXPECT_THAT(padded(70, "replicate", 76), ElementsAre("pad"));
+  EXPECT_THAT(padded(-2, "constant", 4), ElementsAre("slice", "pad"));
+}
+
+TEST(Expand, a_second_time_nothing_changes) {
+  for (const auto& graph :
+       {of_one("aten.max.dim", {{"self", ref(0)}, {"dim", 1}, {"keepdim", true}}, {{2, 1, 6}, {2, 1, 6}}, 1, true),
+        of_one("aten.adaptive_max_pool1d.default", {{"self", ref(0)}, {"output_size", {4}}}, {{2, 4, 4}, {2, 4, 4}}, 1),
+        of_one("aten.upsample_linear1d.vec",
+               {{"input", ref(0)}, {"output_size", {9}}, {"align_corners", false}, {"scale_factors", nullptr}},
+               {{2, 4, 9}}, 1)}) {
+    const auto once = *expanded(graph);
+    EXPECT_NE(operations_of(once), operations_of(graph));
+    EXPECT_EQ(operations_of(*expanded(once)), operations_of(once));
+  }
+}
+
 }  // namespace
 }  // namespace strata::graph

@@ -54,6 +54,7 @@ bool takes_any_type(std::string_view name) {
     Operations all;
     add_calculations(all);
     add_moves(all);
+    add_places(all);
     return all;
   }();
   return name.starts_with("strata.") || table.contains(name);

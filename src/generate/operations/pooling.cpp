@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling, images brought to another size, and sums and means over dimensions.
+// Pooling, and sums, means and extremes over dimensions.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,39 +53,6 @@ void adaptive_avg_pool(Emitter& e) {
   uneven(e, adaptive_spans(in, out), 0);
 }
 
-// Of an image with two axes. The scale is the caller's where one was given, else as the extents say.
-void resize(Emitter& e, const char* how) {
-  if (e.target() == compiler::Target::cuda) throw Unsupported("on a GPU");
-  if (e.shape(e.self()).size() != 4) throw Unsupported("images of other than two axes");
-  double scales[2] = {};
-  const auto& node = e.node();
-  if (e.has("scale_factors")) {
-    for (std::size_t i = 0; i < 2; ++i) scales[i] = 1 / node.find("scale_factors")->plain.at(i).get<double>();
-  } else {
-    if (e.has("scales_h")) scales[0] = 1 / node.number("scales_h");
-    if (e.has("scales_w")) scales[1] = 1 / node.number("scales_w");
-  }
-  const auto scale = [](double value) { return value == 0 ? std::string() : double_literal(value); };
-  e.call("resize", {{"source", e.tensor(e.self())},
-                    {"result", e.result()},
-                    {"how", fmt::format("Resizing::{}", how)},
-                    {"row_scale", scale(scales[0])},
-                    {"column_scale", scale(scales[1])},
-                    {"corners", e.has("align_corners") && node.flag("align_corners") ? "true" : ""}});
-}
-void nearest(Emitter& e) {
-  resize(e, "nearest");
-}
-void nearest_exact(Emitter& e) {
-  resize(e, "nearest_exact");
-}
-void bilinear(Emitter& e) {
-  resize(e, "linear");
-}
-void bicubic(Emitter& e) {
-  resize(e, "cubic");
-}
-
 // The dimensions to reduce; all of them where none is named.
 Numbers reduced(const Emitter& e, std::size_t rank) {
   Numbers all;
@@ -119,6 +86,9 @@ void mean(Emitter& e) {
 void largest(Emitter& e) {
   reduce(e, "largest");
 }
+void smallest(Emitter& e) {
+  reduce(e, "smallest");
+}
 void norm(Emitter& e) {
   if (e.node().number("ord") != 2) throw Unsupported("a norm that is not Euclidean");
   reduce(e, "euclidean_norm");
@@ -136,13 +106,10 @@ void add_poolings(Operations& table) {
   table["adaptive_avg_pool1d"] = adaptive_avg_pool<1>;
   table["adaptive_avg_pool2d"] = adaptive_avg_pool<2>;
   table["adaptive_avg_pool3d"] = adaptive_avg_pool<3>;
-  table["upsample_nearest2d"] = nearest;
-  table["_upsample_nearest_exact2d"] = nearest_exact;
-  table["upsample_bilinear2d"] = bilinear;
-  table["upsample_bicubic2d"] = bicubic;
   table["mean"] = mean;
   table["sum"] = sum;
   table["amax"] = largest;
+  table["amin"] = smallest;
   table["linalg_vector_norm"] = norm;
 }
 

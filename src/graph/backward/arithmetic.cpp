@@ -95,6 +95,30 @@ void where(Tape& tape) {
                           {tape.same("condition"), plain_argument("self", 0.0), tensor_argument("other", gradient)}));
 }
 
+// To the operand that was taken; half to each where they are equal, as in PyTorch.
+void choice(Tape& tape, const char* is_taken) {
+  const auto compared = [&](const std::string& how, const char* left, const char* right) {
+    return tape.call(how + ".Tensor", {tape.same(left, "self"), tape.same(right, "other")});
+  };
+  const int halves = times_number(tape, *tape.gradient(), 0.5);
+  const int equal = compared("eq", "self", "other");
+  for (const auto& [own, other] : {std::pair("self", "other"), std::pair("other", "self")}) {
+    if (!tape.wants(own)) continue;
+    const int whole =
+        tape.call("where.ScalarOther", {tensor_argument("condition", compared(is_taken, own, other)),
+                                        tensor_argument("self", *tape.gradient()), plain_argument("other", 0.0)});
+    give_summed(tape, own,
+                tape.call("where.self", {tensor_argument("condition", equal), tensor_argument("self", halves),
+                                         tensor_argument("other", whole)}));
+  }
+}
+void maximum(Tape& tape) {
+  choice(tape, "gt");
+}
+void minimum(Tape& tape) {
+  choice(tape, "lt");
+}
+
 void masked_fill(Tape& tape) {
   if (tape.wants("value")) throw NoGradient("what is filled in is trained");
   give_summed(tape, "self",
@@ -105,9 +129,10 @@ void masked_fill(Tape& tape) {
 }  // namespace
 
 std::span<const BackwardRule> arithmetic_rules() {
-  static constexpr BackwardRule all[] = {{"add", add}, {"div", div},    {"masked_fill", masked_fill},
-                                         {"mul", mul}, {"neg", neg},    {"rsub", rsub},
-                                         {"sub", sub}, {"where", where}};
+  static constexpr BackwardRule all[] = {{"add", add},         {"div", div},         {"masked_fill", masked_fill},
+                                         {"maximum", maximum}, {"minimum", minimum}, {"mul", mul},
+                                         {"neg", neg},         {"rsub", rsub},       {"sub", sub},
+                                         {"where", where}};
   return all;
 }
 

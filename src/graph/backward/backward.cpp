@@ -16,10 +16,10 @@ namespace {
 const std::map<std::string_view, BackwardRule>& table() {
   static const auto all = [] {
     std::map<std::string_view, BackwardRule> result;
-    for (const auto family :
-         {activation_rules(), arithmetic_rules(), attention_rules(), convolution_rules(), dropout_rules(),
-          einsum_rules(), function_rules(), join_rules(), linear_rules(), loss_rules(), move_rules(),
-          normalisation_rules(), pooling_rules(), recurrent_rules(), reduction_rules(), softmax_rules(), view_rules()})
+    for (const auto family : {activation_rules(), arithmetic_rules(), attention_rules(), convolution_rules(),
+                              dropout_rules(), einsum_rules(), function_rules(), image_rules(), join_rules(),
+                              linear_rules(), loss_rules(), move_rules(), normalisation_rules(), place_rules(),
+                              pooling_rules(), recurrent_rules(), reduction_rules(), softmax_rules(), view_rules()})
       for (const auto& rule : family) result.emplace(rule.name, rule);
     return result;
   }();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions in one to three dimensions: ATen's convolution_backward, which gives the gradients of input, weight and
-// bias that are wanted.
+// bias that are wanted; and transposed ones.
 #include "graph/backward/rules.hpp"
 
 namespace strata::graph {
@@ -37,10 +37,50 @@ void convolution(Tape& tape) {
   if (of_bias) tape.give("bias", *next++);
 }
 
+// A transposed convolution is the gradient of a convolution's input. So the gradient of its own input is that
+// convolution, of the gradient, and that of its weight is the convolution's, with input and gradient exchanged.
+void transposed_convolution(Tape& tape) {
+  const auto& node = tape.node();
+  const int gradient = *tape.gradient(), input = node.tensor("input");
+  const auto rank = tape.shape(node.tensor("weight")).size() - 2;
+  const auto numbers = [&](const char* name) {
+    auto all = node.ints(name);
+    if (all.size() == 1) all.resize(rank, all.front());
+    return all;
+  };
+  const Shape stride = numbers("stride"), padding = numbers("padding"), dilation = numbers("dilation"),
+              more = numbers("output_padding");
+  for (std::size_t d = 0; d < rank; ++d)
+    if (more[d] >= stride[d]) throw NoGradient("an output padding that is not smaller than the stride");
+  if (tape.wants("input"))
+    tape.give(input,
+              tape.call("conv" + std::to_string(rank) + "d.default",
+                        {tensor_argument("input", gradient), tape.same("weight"), plain_argument("bias", nullptr),
+                         plain_argument("stride", stride), plain_argument("padding", padding),
+                         plain_argument("dilation", dilation), tape.same("groups")}));
+  if (tape.wants("weight"))
+    tape.give("weight",
+              tape.call("convolution_backward.default",
+                        {tensor_argument("grad_output", input), tensor_argument("input", gradient), tape.same("weight"),
+                         plain_argument("bias_sizes", nullptr), plain_argument("stride", stride),
+                         plain_argument("padding", padding), plain_argument("dilation", dilation),
+                         plain_argument("transposed", false), plain_argument("output_padding", Shape(rank, 0)),
+                         tape.same("groups"), plain_argument("output_mask", {false, true, false})}));
+  if (!tape.wants("bias")) return;
+  Shape channels(rank + 2, 1);
+  channels[1] = tape.shape(gradient)[1];
+  tape.give("bias", tape.viewed(tape.summed_to(gradient, channels), {channels[1]}));
+}
+
 }  // namespace
 
 std::span<const BackwardRule> convolution_rules() {
-  static constexpr BackwardRule all[] = {{"conv1d", convolution}, {"conv2d", convolution}, {"conv3d", convolution}};
+  static constexpr BackwardRule all[] = {{"conv1d", convolution},
+                                         {"conv2d", convolution},
+                                         {"conv3d", convolution},
+                                         {"conv_transpose1d", transposed_convolution},
+                                         {"conv_transpose2d", transposed_convolution},
+                                         {"conv_transpose3d", transposed_convolution}};
   return all;
 }
 

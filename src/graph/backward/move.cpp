@@ -32,7 +32,7 @@ void give_rows(Tape& tape, int table, int rows, std::int64_t padding = -1) {
 
 void index(Tape& tape) {
   const auto lists = tape.node().tensors("indices");
-  if (lists.size() != 1 || lists.front() < 0) throw NoGradient("a lookup by several lists, or not in the first axis");
+  if (lists.size() != 1 || lists.front() < 0) return give_picked(tape);
   give_rows(tape, tape.node().tensor("self"), lists.front());
 }
 
@@ -41,44 +41,6 @@ void embedding(Tape& tape) {
   if (node.find("scale_grad_by_freq") != nullptr && node.flag("scale_grad_by_freq"))
     throw NoGradient("an embedding whose gradient is divided by how often a row is used");
   give_rows(tape, node.tensor("weight"), node.tensor("indices"), node.maybe_integer("padding_idx").value_or(-1));
-}
-
-// 0, 1, ... along one axis of a value, of extent 1 along the others: running sums, since a graph makes no tensors of
-// its own.
-int places_along(Tape& tape, int value, std::size_t axis) {
-  const Shape whole = tape.shape(value);
-  int row = value;
-  for (std::size_t i = whole.size(); i-- > 0;)
-    if (i != axis)
-      row = tape.call("select.int", {tensor_argument("self", row), plain_argument("dim", static_cast<std::int64_t>(i)),
-                                     plain_argument("index", 0)});
-  const int zeros = tape.call("zeros_like.default", {tensor_argument("self", row), plain_argument("dtype", nullptr)});
-  const int ones =
-      tape.call("add.Scalar", {tensor_argument("self", zeros), plain_argument("other", 1), plain_argument("alpha", 1)});
-  const int sums = tape.call(
-      "cumsum.default", {tensor_argument("self", ones), plain_argument("dim", 0), plain_argument("dtype", nullptr)});
-  const int places =
-      tape.call("add.Scalar", {tensor_argument("self", sums), plain_argument("other", -1), plain_argument("alpha", 1)});
-  Shape apart(whole.size(), 1);
-  apart[axis] = whole[axis];
-  return tape.viewed(places, apart);
-}
-
-// One element a row: the gradient goes to the place that the index names, 0 to the others.
-void gather(Tape& tape) {
-  const auto& node = tape.node();
-  const int self = node.tensor("self"), index = node.tensor("index");
-  Shape rows = tape.shape(self);
-  const auto axis = axis_of(node.integer("dim"), rows.size());
-  constexpr std::int64_t exact = std::int64_t{1} << 24;  // of whole numbers in float32
-  const bool counts = rows.at(axis) < exact;
-  rows[axis] = 1;
-  if (tape.shape(index) != rows || !counts) throw NoGradient("a gather of other than one element a row");
-  const int is_there = tape.call(
-      "eq.Tensor", {tensor_argument("self", places_along(tape, self, axis)), tensor_argument("other", index)});
-  tape.give(self,
-            tape.call("where.ScalarOther", {tensor_argument("condition", is_there),
-                                            tensor_argument("self", *tape.gradient()), plain_argument("other", 0.0)}));
 }
 
 void roll(Tape& tape) {
@@ -123,6 +85,27 @@ void slice_scatter(Tape& tape) {
                                tape.same("start"), tape.same("end"), tape.same("step")}));
 }
 
+// The copies of each element add up.
+void repeat(Tape& tape) {
+  const auto often = tape.node().ints("repeats");
+  const int self = tape.node().tensor("self");
+  Shape own = tape.shape(self), apart, copies;
+  own.insert(own.begin(), often.size() - own.size(), 1);
+  for (std::size_t d = 0; d < own.size(); ++d) {
+    if (often[d] != 1) {
+      copies.push_back(static_cast<std::int64_t>(apart.size()));
+      apart.push_back(often[d]);
+    }
+    apart.push_back(own[d]);
+  }
+  int gradient = *tape.gradient();
+  if (!copies.empty())
+    gradient = tape.call("sum.dim_IntList",
+                         {tensor_argument("self", tape.viewed(gradient, apart)), plain_argument("dim", copies),
+                          plain_argument("keepdim", false), plain_argument("dtype", nullptr)});
+  tape.give(self, tape.viewed(gradient, tape.shape(self)));
+}
+
 void nothing(Tape&) {}
 
 }  // namespace
@@ -130,9 +113,9 @@ void nothing(Tape&) {}
 std::span<const BackwardRule> move_rules() {
   static constexpr BackwardRule all[] = {{"constant_pad_nd", pad},
                                          {"embedding", embedding},
-                                         {"gather", gather},
                                          {"index", index},
                                          {"pad", pad},
+                                         {"repeat", repeat},
                                          {"roll", roll},
                                          {"slice_scatter", slice_scatter},
                                          {"zero", nothing},

@@ -29,6 +29,8 @@ int times_number(Tape& tape, int value, const nlohmann::json& number);
 int quotient(Tape& tape, int value, int other);
 int product(Tape& tape, int a, int b);
 int transposed(Tape& tape, int value);
+// Of a lookup by several lists, or in other axes than the first.
+void give_picked(Tape& tape);
 
 std::span<const BackwardRule> activation_rules();
 std::span<const BackwardRule> arithmetic_rules();
@@ -37,11 +39,13 @@ std::span<const BackwardRule> convolution_rules();
 std::span<const BackwardRule> dropout_rules();
 std::span<const BackwardRule> einsum_rules();
 std::span<const BackwardRule> function_rules();
+std::span<const BackwardRule> image_rules();
 std::span<const BackwardRule> join_rules();
 std::span<const BackwardRule> linear_rules();
 std::span<const BackwardRule> loss_rules();
 std::span<const BackwardRule> move_rules();
 std::span<const BackwardRule> normalisation_rules();
+std::span<const BackwardRule> place_rules();
 std::span<const BackwardRule> pooling_rules();
 std::span<const BackwardRule> recurrent_rules();
 std::span<const BackwardRule> reduction_rules();

@@ -81,13 +81,16 @@ std::span<const Operation> pooling_operations() {
   static constexpr Operation all[] = {{"_adaptive_avg_pool2d_backward", adaptive_pool_backward},
                                       {"adaptive_avg_pool1d", adaptive_pool},
                                       {"adaptive_avg_pool2d", adaptive_pool},
+                                      {"adaptive_avg_pool3d", adaptive_pool},
                                       {"avg_pool1d", pool},
                                       {"avg_pool2d", pool},
                                       {"avg_pool2d_backward", pool_backward},
+                                      {"avg_pool3d", pool},
                                       {"max_pool1d", pool},
                                       {"max_pool2d", pool},
                                       {"max_pool2d_with_indices", pool_with_indices},
-                                      {"max_pool2d_with_indices_backward", pool_backward}};
+                                      {"max_pool2d_with_indices_backward", pool_backward},
+                                      {"max_pool3d", pool}};
   return all;
 }
 

@@ -61,13 +61,29 @@ std::vector<Described> running_sum(const Call& call) {
   return {{type_argument(call, "dtype", own), call.self().shape}};
 }
 
+// Values and places, in order along an axis.
+std::vector<Described> sort(const Call& call) {
+  axis_of(call.node().integer("dim"), call.self().shape.size());
+  return {{call.self().type, call.self().shape}, {Type::int64, call.self().shape}};
+}
+
+// The k largest or smallest along an axis, and their places.
+std::vector<Described> topk(const Call& call) {
+  Shape shape = call.self().shape;
+  const auto axis = axis_of(call.node().integer("dim"), shape.size());
+  const auto k = call.node().integer("k");
+  need(k >= 0 && k <= (shape.empty() ? 1 : shape[axis]), "{} of {}", k, to_string(shape));
+  if (!shape.empty()) shape[axis] = k;
+  return {{call.self().type, shape}, {Type::int64, shape}};
+}
+
 }  // namespace
 
 std::span<const Operation> reduction_operations() {
-  static constexpr Operation all[] = {{"amax", extreme},       {"amin", extreme},
-                                      {"argmax", place},       {"argmin", place},
-                                      {"cumsum", running_sum}, {"linalg_vector_norm", norm},
-                                      {"mean", mean},          {"sum", sum}};
+  static constexpr Operation all[] = {{"amax", extreme}, {"amin", extreme},       {"argmax", place},
+                                      {"argmin", place}, {"cumsum", running_sum}, {"linalg_vector_norm", norm},
+                                      {"mean", mean},    {"sort", sort},          {"sum", sum},
+                                      {"topk", topk}};
   return all;
 }
 

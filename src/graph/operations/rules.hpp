@@ -53,6 +53,7 @@ std::vector<Described> float_like_self(const Call& call);
 std::span<const Operation> convolution_operations();
 std::span<const Operation> normalisation_operations();
 std::span<const Operation> activation_operations();
+std::span<const Operation> image_operations();
 std::span<const Operation> pooling_operations();
 std::span<const Operation> linear_operations();
 std::span<const Operation> einsum_operations();

@@ -114,6 +114,21 @@ std::vector<Described> gather(const Call& call) {
   return {{call.self().type, index}};
 }
 
+// What `index` names along an axis is written from `src`, which may be larger in any other.
+std::vector<Described> scatter(const Call& call) {
+  const auto &self = call.self().shape, &index = call.in("index").shape;
+  const auto axis = axis_of(call.node().integer("dim"), self.size());
+  const auto* source = call.maybe_in("src");
+  need(index.size() == self.size() && (source == nullptr || source->shape.size() == self.size()), "{} by {}",
+       to_string(self), to_string(index));
+  for (std::size_t i = 0; i < self.size(); ++i)
+    need((i == axis || index[i] <= self[i]) && (source == nullptr || index[i] <= source->shape[i]), "{} by {}",
+         to_string(self), to_string(index));
+  need(source == nullptr || source->type == call.self().type, "{} into {}", name_of(source->type),
+       name_of(call.self().type));
+  return same_as_self(call);
+}
+
 std::vector<Described> repeat(const Call& call) {
   const auto often = call.node().ints("repeats");
   Shape shape = call.self().shape;
@@ -141,12 +156,15 @@ std::span<const Operation> shape_operations() {
   static constexpr Operation all[] = {{"cat", cat},
                                       {"constant_pad_nd", pad},
                                       {"gather", gather},
+                                      {"index_put", same_as_self},
                                       {"index_select", index_select},
                                       {"repeat", repeat},
                                       {"embedding", embedding, nullptr, Aliasing::none, gathered_bytes},
                                       {"index", index, nullptr, Aliasing::none, gathered_bytes},
                                       {"pad", pad},
                                       {"roll", roll},
+                                      {"scatter", scatter},
+                                      {"scatter_add", scatter},
                                       {"select_scatter", same_as_self},
                                       {"slice_scatter", same_as_self},
                                       {"stack", stack}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses as ATen defines them, of calculations that have gradients.
-#include "graph/expansion.hpp"
+#include "graph/expand/expansion.hpp"
+#include "graph/operations/rules.hpp"
 
 namespace strata::graph {
 namespace {
@@ -37,10 +38,6 @@ int summed(Expansion& e, int self, const std::string& name) {
   return e.call("sum.default", {tensor_argument("self", self), plain_argument("dtype", nullptr)}, name);
 }
 
-void end_as(Expansion& e, int value) {
-  e.end("view.default", {tensor_argument("self", value), plain_argument("size", e.shape(value))});
-}
-
 // What the node gives of the losses of single elements.
 void end_reduced(Expansion& e, int losses) {
   switch (reduction_of(e)) {
@@ -49,7 +46,7 @@ void end_reduced(Expansion& e, int losses) {
     case Reduction::sum:
       return e.end("sum.default", {tensor_argument("self", losses), plain_argument("dtype", nullptr)});
     default:
-      return end_as(e, losses);
+      return e.end_as(losses);
   }
 }
 
@@ -218,7 +215,7 @@ void nll(Expansion& e) {
   Classes c{scores, class_axis(e, scores), e.node().tensor("target"), e.value_or_none("weight")};
   find_counted(e, c);
   const int weights = c.weight < 0 ? -1 : weights_of_samples(e, c);
-  end_as(e, reduced(e, losses_of_samples(e, c, weights), total_of(e, c, weights), "mean"));
+  e.end_as(reduced(e, losses_of_samples(e, c, weights), total_of(e, c, weights), "mean"));
 }
 
 // The weights of classes along their axis.
@@ -265,7 +262,7 @@ void cross_entropy(Expansion& e) {
   const int weights = c.weight < 0 ? -1 : weights_of_samples(e, c);
   const int total = total_of(e, c, weights);
   const int of_classes = reduced(e, losses_of_samples(e, c, weights), total, "mean");
-  if (smoothing <= 0) return end_as(e, of_classes);
+  if (smoothing <= 0) return e.end_as(of_classes);
   int logs = c.logs;
   if (c.weight >= 0) logs = joined(e, "mul.Tensor", logs, along_classes(e, c), "weighted_logs");
   const int of_all =
@@ -277,17 +274,20 @@ void cross_entropy(Expansion& e) {
 
 }  // namespace
 
-void add_losses(Expansions& table) {
-  table["binary_cross_entropy"] = bce;
-  table["binary_cross_entropy_with_logits"] = bce_with_logits;
-  table["cross_entropy_loss"] = cross_entropy;
-  table["huber_loss"] = huber;
-  table["l1_loss"] = l1;
-  table["log_sigmoid"] = log_sigmoid;
-  table["mse_loss"] = mse;
-  for (const char* name : {"nll_loss", "nll_loss2d", "nll_loss_nd"}) table[name] = nll;
-  table["smooth_l1_loss"] = smooth_l1;
-  table["softplus"] = softplus;
+std::span<const ExpansionRule> loss_expansions() {
+  static constexpr ExpansionRule all[] = {{"binary_cross_entropy", bce},
+                                          {"binary_cross_entropy_with_logits", bce_with_logits},
+                                          {"cross_entropy_loss", cross_entropy},
+                                          {"huber_loss", huber},
+                                          {"l1_loss", l1},
+                                          {"log_sigmoid", log_sigmoid},
+                                          {"mse_loss", mse},
+                                          {"nll_loss", nll},
+                                          {"nll_loss2d", nll},
+                                          {"nll_loss_nd", nll},
+                                          {"smooth_l1_loss", smooth_l1},
+                                          {"softplus", softplus}};
+  return all;
 }
 
 }  // namespace strata::graph

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM, GRU and RNN as their layers in each direction (recurrent.hpp), and their cells as layers of one step. What is
 // packed by lengths, or projected, stays as it is.
+#include "graph/recurrent.hpp"
+
 #include <fmt/format.h>
 
-#include "graph/expansion.hpp"
-#include "graph/recurrent.hpp"
+#include "graph/expand/expansion.hpp"
 
 namespace strata::graph {
 namespace {
@@ -161,9 +162,12 @@ void recurrent_cell(Expansion& e) {
 
 }  // namespace
 
-void add_recurrent(Expansions& table) {
-  for (const char* name : {"gru", "lstm", "rnn_relu", "rnn_tanh"}) table[name] = recurrent_network;
-  for (const char* name : {"gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"}) table[name] = recurrent_cell;
+std::span<const ExpansionRule> recurrent_expansions() {
+  static constexpr ExpansionRule all[] = {{"gru", recurrent_network},      {"gru_cell", recurrent_cell},
+                                          {"lstm", recurrent_network},     {"lstm_cell", recurrent_cell},
+                                          {"rnn_relu", recurrent_network}, {"rnn_relu_cell", recurrent_cell},
+                                          {"rnn_tanh", recurrent_network}, {"rnn_tanh_cell", recurrent_cell}};
+  return all;
 }
 
 }  // namespace strata::graph
