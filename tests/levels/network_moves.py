@@ -8,6 +8,7 @@ import math
 import random
 
 import torch
+from network_parts import PARTS, PARTS_TO_TRAIN
 from network_recipes import FUNCTIONS, LAYERS, Recipe, without_dead
 from torch import Tensor
 
@@ -445,5 +446,7 @@ MOVES_TO_TRAIN = [
     layer_norm,
     product,
     attention,
+    *PARTS_TO_TRAIN,
 ]
 MOVES = [*MOVES_TO_TRAIN, convolution, layer_norm, product, attention, pooling, divide, order]
+MOVES += PARTS

@@ -29,6 +29,9 @@ LAYERS: dict[str, Callable[..., nn.Module]] = {
     "conv": lambda x, out, kernel, **how: nn.Conv2d(x[1], out, kernel, **how),
     "batch_norm": lambda x, **how: (nn.BatchNorm2d if len(x) == 4 else nn.BatchNorm1d)(x[1], **how),
     "layer_norm": lambda x, dims, **how: nn.LayerNorm(x[-dims:], **how),
+    "conv_transpose": lambda x, out, kernel, **how: nn.ConvTranspose2d(x[1], out, kernel, **how),
+    "instance_norm": lambda x, **how: nn.InstanceNorm2d(x[1], **how),
+    "prelu": lambda x, **how: nn.PReLU(**how),
     "linear": lambda x, out, **how: nn.Linear(x[-1], out, **how),
     "parameter": Held,
 }
@@ -50,6 +53,12 @@ FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
             "max_pool2d",
             "avg_pool2d",
             "adaptive_avg_pool2d",
+            "adaptive_max_pool2d",
+            "interpolate",
+            "glu",
+            "unfold",
+            "pixel_shuffle",
+            "pixel_unshuffle",
             "pad",
             "dropout",
         )
@@ -70,6 +79,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
             "sum",
             "mean",
             "amax",
+            "amin",
             "permute",
             "transpose",
             "flatten",
@@ -85,6 +95,10 @@ FUNCTIONS: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "divide": lambda x, y: x / (y.abs() + 0.5),
     "square_root": lambda x: torch.sqrt(x.abs() + 0.25),
     "number": lambda x, name, number: getattr(torch, name)(x, number),
+    "folded": lambda x, **how: F.fold(0.25 * F.unfold(x, **how), x.shape[2:], **how),
+    "sorted": lambda x, dim, largest: torch.sort(x, dim, descending=largest).values,
+    "top": lambda x, k, dim, largest: torch.topk(x, k, dim, largest=largest).values,
+    "extreme": lambda x, dim, largest: (x.max(dim) if largest else x.min(dim)).values,
     "slice": lambda x, dim, start, stop, step: x[
         (slice(None),) * dim + (slice(start, stop, step),)
     ],
