@@ -192,8 +192,9 @@ const std::map<std::string_view, Expand>& expansions() {
                                              {"scaled_dot_product_attention", attention},
                                              {"view_as", shaped_as}};
     for (const auto family :
-         {activation_expansions(), extreme_expansions(), image_expansions(), loss_expansions(), norm_expansions(),
-          pad_expansions(), place_expansions(), pooling_expansions(), recurrent_expansions()})
+         {activation_expansions(), extreme_expansions(), function_expansions(), image_expansions(), loss_expansions(),
+          move_expansions(), norm_expansions(), pad_expansions(), place_expansions(), pooling_expansions(),
+          recurrent_expansions(), statistics_expansions()})
       for (const auto& rule : family) table.emplace(rule.name, rule.expand);
     return table;
   }();

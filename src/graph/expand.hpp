@@ -13,7 +13,8 @@
 //   pad, ...         edges of what the tensor holds are slices, joined
 //   pixel_shuffle    views and a permutation
 //   poolings         of lines and volumes in training, and to a wanted size, those of images
-//   prelu, glu       activations, products, sums
+//   prelu, mish, ... activations, products, sums, choices; var, rms_norm: means, products, sums
+//   flip, unfold     slices, joined
 //   scatter, ...     writes to computed places in one form of each
 //   upsample_...     of lines and volumes, one or two of images; layers and poolings without a batch: a batch of one
 //   reshape_as, ...  a view of a shape that is known

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks whose gradients take every backward rule through odd shapes; each gives scores (N,
+"""Small networks whose gradients take every backward rule through odd shapes, from scores (N,
 classes). NETWORKS has the input's shape of each."""
 
 import torch
 import torch.nn.functional as F
+from backward_parts import (  # noqa: F401
+    PARTS,
+    Bent,
+    Chosen,
+    Composed,
+    Grown,
+    bent,
+    chosen,
+    composed,
+    grown,
+)
 from recurrent_networks import Gates, Lstms, gates, lstms  # noqa: F401
-from backward_parts import Chosen, Composed, Grown, chosen, composed, grown  # noqa: F401
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
@@ -123,8 +133,7 @@ class Arithmetic(nn.Module):
 
 
 class Views(nn.Module):
-    """Reshapes, permutations, parts of which some go unused, joins, expansion; every value has
-    several consumers."""
+    """Reshapes, permutations, parts, some unused, joins; every value has several consumers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -417,9 +426,7 @@ NETWORKS = {
     "Typed": (4, 6),
     "Lstms": (6, 4),
     "Gates": (3, 7),
-    "Grown": (2, 8, 6),
-    "Chosen": (4, 6),
-    "Composed": (2, 7, 6),
+    **PARTS,
 }
 
 

@@ -124,6 +124,48 @@ class Composed(nn.Module):
         return torch.cat([(part * part).flatten(1)[:, ::5] for part in parts], 1)
 
 
+class Bent(nn.Module):
+    """Functions and statistics that are made of others, on both sides of where they bend."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.rms = nn.Linear(6, 6), nn.RMSNorm(6, eps=1e-4)
+        self.scale = nn.Parameter(torch.full((6,), 4.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.fc(x) * self.scale
+        bent = (
+            F.mish(y)
+            + F.softplus(y, 2.0, 5.0)
+            + F.logsigmoid(9 * y)
+            + F.selu(y)
+            + F.celu(y, 0.7)
+            + F.elu(y, 1.3)
+            + torch.lerp(y, x, 0.3)
+            + F.threshold(y, 0.2, 1.5)
+        )
+        z = self.rms(y) + y.square() + y.abs() + torch.log1p(y * y) + (1 + y * y).reciprocal()
+        parts = [
+            bent,
+            z,
+            y.var(1),
+            y.std((1, 2), keepdim=True),
+            y.flip(1, 2) * x,
+            y.unfold(1, 3, 1).square(),
+            y.repeat_interleave(2, 1) * z.repeat(1, 2, 1),
+            torch.expm1(0.1 * y).index_fill(1, x.argmax(1)[0, :1], -2.5),
+        ]
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+PARTS = {"Bent": (4, 6), "Grown": (2, 8, 6), "Chosen": (4, 6), "Composed": (2, 7, 6)}
+
+
+def bent():
+    torch.manual_seed(3)
+    return Bent()
+
+
 def grown():
     torch.manual_seed(3)
     return Grown()

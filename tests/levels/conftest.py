@@ -121,7 +121,7 @@ SPECS = {
     },
     **{
         name: {"model": str(ROOT / "tests" / "levels" / "place_networks.py") + f":{name}"}
-        for name in ("place_operations", "part_operations")
+        for name in ("place_operations", "part_operations", "function_operations")
     },
     **{
         name: {"model": str(ROOT / "tests" / "levels" / "static_networks.py") + f":{name}"}

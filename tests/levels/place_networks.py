@@ -144,3 +144,41 @@ class Parts(nn.Module):
 def part_operations():
     torch.manual_seed(17)
     return Parts().eval(), torch.randn(2, 2, 7, 6)
+
+
+class Functions(nn.Module):
+    """Functions and statistics that are made of others; values moved along axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rms, self.bare = nn.RMSNorm(6, eps=1e-3), nn.RMSNorm((5, 6), elementwise_affine=False)
+        self.register_buffer("rows", torch.tensor([3, 0]))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        y = 3 * x
+        high = x > 0.4
+        variance, mean = torch.var_mean(x, (0, 2), correction=0)
+        return {
+            "mish": F.mish(y),
+            "softplus": F.softplus(10 * y) + F.softplus(y, 2.0, 5.0),
+            "log_sigmoid": F.logsigmoid(10 * y),
+            "selu": F.selu(y) + F.celu(y, 0.7) + F.elu(y, 1.3),
+            "square": y.square() + torch.lerp(x, y, 0.3),
+            "threshold": F.threshold(y + 100, 20.0, 1.5),
+            "var": x.var(1),
+            "std": y.std((1, 2), keepdim=True) + y.std(),
+            "variance": variance,
+            "mean": mean,
+            "rms": self.rms(y) + self.bare(x),
+            "any": high.any(1) & ~high.any(),
+            "all": high.all(-1, keepdim=True) | (x[:, :1] < 9).all(),
+            "filled": y.index_fill(1, self.rows, -2.5),
+            "flipped": y.flip(1, 2) + x.flip(0),
+            "windows": y.unfold(1, 3, 2),
+            "repeated": y.repeat_interleave(2, 1),
+        }
+
+
+def function_operations():
+    torch.manual_seed(18)
+    return Functions().eval(), torch.randn(3, 5, 6)

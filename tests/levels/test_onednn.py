@@ -33,6 +33,7 @@ if not PRIMITIVES:
         "typed_operations",
         "place_operations",
         "part_operations",
+        "function_operations",
     ],
 )
 def test_computes_every_family_of_operations_on_odd_shapes(name, variant, bundles):

@@ -37,6 +37,7 @@ if not STATIC:
         "typed_operations",
         "place_operations",
         "part_operations",
+        "function_operations",
         "residual_operations",
         "kernel_operations",
         "block_operations",

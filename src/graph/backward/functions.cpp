@@ -30,6 +30,18 @@ void rsqrt(Tape& tape) {
 void log(Tape& tape) {
   tape.give("self", quotient(tape, *tape.gradient(), tape.node().tensor("self")));
 }
+// d log(1 + x) = dx / (1 + x)
+void log1p(Tape& tape) {
+  const int above =
+      tape.call("add.Scalar", {tape.same("self"), plain_argument("other", 1), plain_argument("alpha", 1)});
+  tape.give("self", quotient(tape, *tape.gradient(), above));
+}
+// d (exp(x) - 1) = (y + 1) dx, y the result
+void expm1(Tape& tape) {
+  const int grown = tape.call(
+      "add.Scalar", {tensor_argument("self", tape.output(0)), plain_argument("other", 1), plain_argument("alpha", 1)});
+  tape.give("self", times(tape, *tape.gradient(), grown));
+}
 // d |x| = sign(x) dx
 void abs(Tape& tape) {
   tape.give("self", times(tape, *tape.gradient(), tape.call("sign.default", {tape.same("self")})));
@@ -45,6 +57,12 @@ void sin(Tape& tape) {
 void cos(Tape& tape) {
   tape.give("self",
             times(tape, times_number(tape, *tape.gradient(), -1), tape.call("sin.default", {tape.same("self")})));
+}
+
+// d (1 / x) = - y y dx, y the result
+void reciprocal(Tape& tape) {
+  const int y = tape.output(0);
+  tape.give("self", times(tape, times_number(tape, *tape.gradient(), -1), times(tape, y, y)));
 }
 
 // d x^n = n x^(n - 1) dx, of a number n
@@ -100,19 +118,11 @@ void norm(Tape& tape) {
 }  // namespace
 
 std::span<const BackwardRule> function_rules() {
-  static constexpr BackwardRule all[] = {{"abs", abs},
-                                         {"clamp", clamp},
-                                         {"clamp_max", clamp},
-                                         {"clamp_min", clamp},
-                                         {"cos", cos},
-                                         {"exp", exp},
-                                         {"linalg_vector_norm", norm},
-                                         {"log", log},
-                                         {"pow", power},
-                                         {"rsqrt", rsqrt},
-                                         {"sin", sin},
-                                         {"softplus", softplus},
-                                         {"sqrt", sqrt}};
+  static constexpr BackwardRule all[] = {
+      {"abs", abs},     {"clamp", clamp}, {"clamp_max", clamp},   {"clamp_min", clamp},
+      {"cos", cos},     {"exp", exp},     {"expm1", expm1},       {"linalg_vector_norm", norm},
+      {"log", log},     {"log1p", log1p}, {"pow", power},         {"reciprocal", reciprocal},
+      {"rsqrt", rsqrt}, {"sin", sin},     {"softplus", softplus}, {"sqrt", sqrt}};
   return all;
 }
 

@@ -82,6 +82,30 @@ std::vector<int> Expansion::calls(const std::string& op, std::vector<Argument> a
   return added.outputs;
 }
 
+namespace {
+
+// Sums have a factor.
+std::vector<Argument> joining(std::string_view op, Argument self, Argument other) {
+  std::vector<Argument> arguments{std::move(self), std::move(other)};
+  if (op.starts_with("add.") || op.starts_with("sub.")) arguments.push_back(plain_argument("alpha", 1));
+  return arguments;
+}
+
+}  // namespace
+
+int Expansion::with_number(const char* op, int self, const nlohmann::json& number, const std::string& name) {
+  return call(op, joining(op, tensor_argument("self", self), plain_argument("other", number)), name);
+}
+
+int Expansion::of_two(const char* op, int self, int other, const std::string& name) {
+  return call(op, joining(op, tensor_argument("self", self), tensor_argument("other", other)), name);
+}
+
+int Expansion::clamped(int self, const nlohmann::json& low, const nlohmann::json& high, const std::string& name) {
+  return call("clamp.default", {tensor_argument("self", self), plain_argument("min", low), plain_argument("max", high)},
+              name);
+}
+
 int Expansion::sliced(int value, std::size_t axis, std::int64_t begin, std::int64_t end, const std::string& name) {
   return call("slice.Tensor",
               {tensor_argument("self", value), plain_argument("dim", axis), plain_argument("start", begin),

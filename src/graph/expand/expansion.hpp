@@ -50,6 +50,13 @@ class Expansion {
   int viewed(int value, const Shape& to, const std::string& name, int into = -1) {
     return call("view.default", {tensor_argument("self", value), plain_argument("size", to)}, name, into);
   }
+  // aten.<op> of one tensor, of it and a number, of two.
+  int of_one(const char* op, int self, const std::string& name) {
+    return call(op, {tensor_argument("self", self)}, name);
+  }
+  int with_number(const char* op, int self, const nlohmann::json& number, const std::string& name);
+  int of_two(const char* op, int self, int other, const std::string& name);
+  int clamped(int self, const nlohmann::json& low, const nlohmann::json& high, const std::string& name);
   // Of an axis: the elements from `begin` to before `end`.
   int sliced(int value, std::size_t axis, std::int64_t begin, std::int64_t end, const std::string& name);
   // The node itself with other arguments.
@@ -76,12 +83,15 @@ struct ExpansionRule {
 
 std::span<const ExpansionRule> activation_expansions();
 std::span<const ExpansionRule> extreme_expansions();
+std::span<const ExpansionRule> function_expansions();
 std::span<const ExpansionRule> image_expansions();
 std::span<const ExpansionRule> loss_expansions();
+std::span<const ExpansionRule> move_expansions();
 std::span<const ExpansionRule> norm_expansions();
 std::span<const ExpansionRule> pad_expansions();
 std::span<const ExpansionRule> place_expansions();
 std::span<const ExpansionRule> pooling_expansions();
 std::span<const ExpansionRule> recurrent_expansions();
+std::span<const ExpansionRule> statistics_expansions();
 
 }  // namespace strata::graph

@@ -64,6 +64,26 @@ void min(Expansion& e) {
   extreme(e, false);
 }
 
+// Of truths, whether the largest, or the smallest, is one.
+void truth(Expansion& e, bool largest) {
+  const auto& node = e.node();
+  const auto which = node.overload();
+  int self = node.tensor("self");
+  if (which != "default" && which != "dim") return;
+  if (e.type(self) != Type::boolean)
+    self = e.call("ne.Scalar", {tensor_argument("self", self), plain_argument("other", 0)}, "truths");
+  const bool whole = which == "default" || e.shape(self).empty();
+  if (whole) self = e.viewed(self, {elements(e.shape(self))}, "row");
+  const auto axis = whole ? 0 : e.axis("dim", e.shape(self).size());
+  e.end_as(looked_up(e, self, axis, place_of(e, self, axis, largest)));
+}
+void any(Expansion& e) {
+  truth(e, true);
+}
+void all_true(Expansion& e) {
+  truth(e, false);
+}
+
 // The places of a sort.
 void argsort(Expansion& e) {
   const auto& node = e.node();
@@ -78,7 +98,8 @@ void argsort(Expansion& e) {
 }  // namespace
 
 std::span<const ExpansionRule> extreme_expansions() {
-  static constexpr ExpansionRule all[] = {{"argsort", argsort}, {"max", max}, {"min", min}};
+  static constexpr ExpansionRule all[] = {
+      {"all", all_true}, {"any", any}, {"argsort", argsort}, {"max", max}, {"min", min}};
   return all;
 }
 

@@ -12,28 +12,6 @@ Reduction reduction_of(const Expansion& e) {
   return static_cast<Reduction>(e.node().integer("reduction"));
 }
 
-int joined(Expansion& e, const char* op, int self, int other, const std::string& name) {
-  std::vector<Argument> arguments{tensor_argument("self", self), tensor_argument("other", other)};
-  if (std::string_view(op) == "add.Tensor" || std::string_view(op) == "sub.Tensor")
-    arguments.push_back(plain_argument("alpha", 1));
-  return e.call(op, std::move(arguments), name);
-}
-
-int with_number(Expansion& e, const char* op, int self, double number, const std::string& name) {
-  std::vector<Argument> arguments{tensor_argument("self", self), plain_argument("other", number)};
-  if (std::string_view(op) == "add.Scalar") arguments.push_back(plain_argument("alpha", 1));
-  return e.call(op, std::move(arguments), name);
-}
-
-int of_one(Expansion& e, const char* op, int self, const std::string& name) {
-  return e.call(op, {tensor_argument("self", self)}, name);
-}
-
-int clamped(Expansion& e, int self, const nlohmann::json& low, const nlohmann::json& high, const std::string& name) {
-  return e.call("clamp.default",
-                {tensor_argument("self", self), plain_argument("min", low), plain_argument("max", high)}, name);
-}
-
 int summed(Expansion& e, int self, const std::string& name) {
   return e.call("sum.default", {tensor_argument("self", self), plain_argument("dtype", nullptr)}, name);
 }
@@ -51,30 +29,30 @@ void end_reduced(Expansion& e, int losses) {
 }
 
 int difference(Expansion& e) {
-  return joined(e, "sub.Tensor", e.node().tensor("self"), e.node().tensor("target"), "difference");
+  return e.of_two("sub.Tensor", e.node().tensor("self"), e.node().tensor("target"), "difference");
 }
 
 void mse(Expansion& e) {
   const int apart = difference(e);
-  end_reduced(e, joined(e, "mul.Tensor", apart, apart, "squared"));
+  end_reduced(e, e.of_two("mul.Tensor", apart, apart, "squared"));
 }
 
 void l1(Expansion& e) {
-  end_reduced(e, of_one(e, "abs.default", difference(e), "size"));
+  end_reduced(e, e.of_one("abs.default", difference(e), "size"));
 }
 
 // d d / 2 up to a bound of |d|, then bound (|d| - bound / 2): c (d - c / 2), c the difference within the bounds.
 int bounded_square(Expansion& e, double bound) {
-  const int apart = difference(e), within = clamped(e, apart, -bound, bound, "within"),
-            half = with_number(e, "mul.Scalar", within, 0.5, "half");
-  return joined(e, "mul.Tensor", within, joined(e, "sub.Tensor", apart, half, "beyond"), "bounded");
+  const int apart = difference(e), within = e.clamped(apart, -bound, bound, "within"),
+            half = e.with_number("mul.Scalar", within, 0.5, "half");
+  return e.of_two("mul.Tensor", within, e.of_two("sub.Tensor", apart, half, "beyond"), "bounded");
 }
 
 void smooth_l1(Expansion& e) {
   const double beta = e.node().find("beta") == nullptr ? 1 : e.node().number("beta");
   if (beta <= 0) return l1(e);
   const int losses = bounded_square(e, beta);
-  end_reduced(e, beta == 1 ? losses : with_number(e, "mul.Scalar", losses, 1 / beta, "scaled"));
+  end_reduced(e, beta == 1 ? losses : e.with_number("mul.Scalar", losses, 1 / beta, "scaled"));
 }
 
 void huber(Expansion& e) {
@@ -84,7 +62,7 @@ void huber(Expansion& e) {
 // The losses times the weight, if there is one.
 int weighted(Expansion& e, int losses) {
   const int weight = e.value_or_none("weight");
-  return weight < 0 ? losses : joined(e, "mul.Tensor", losses, weight, "weighted");
+  return weight < 0 ? losses : e.of_two("mul.Tensor", losses, weight, "weighted");
 }
 
 // 1 - target
@@ -99,49 +77,26 @@ void bce(Expansion& e) {
   constexpr double least = 1.2e-38;  // below it float32 has no logarithm, and a gradient would be 0 / 0
   const int rest = rest_of(e, p, "rest");
   const auto logarithm = [&](int value, const std::string& name) {
-    const int log = of_one(e, "log.default", clamped(e, value, least, nullptr, name + "_from"), name);
-    return clamped(e, log, -100, nullptr, name + "_least");
+    const int log = e.of_one("log.default", e.clamped(value, least, nullptr, name + "_from"), name);
+    return e.clamped(log, -100, nullptr, name + "_least");
   };
-  const int with = joined(e, "mul.Tensor", target, logarithm(p, "log"), "with"),
-            without =
-                joined(e, "mul.Tensor", rest_of(e, target, "target_rest"), logarithm(rest, "log_rest"), "without");
-  const int losses = of_one(e, "neg.default", joined(e, "add.Tensor", with, without, "both"), "losses");
+  const int with = e.of_two("mul.Tensor", target, logarithm(p, "log"), "with"),
+            without = e.of_two("mul.Tensor", rest_of(e, target, "target_rest"), logarithm(rest, "log_rest"), "without");
+  const int losses = e.of_one("neg.default", e.of_two("add.Tensor", with, without, "both"), "losses");
   end_reduced(e, weighted(e, losses));
-}
-
-int softplus_of_negative(Expansion& e, int x) {
-  return e.call("softplus.default", {tensor_argument("self", of_one(e, "neg.default", x, "negative"))}, "softplus");
 }
 
 // (1 - t) x + w log(1 + exp(-x)), w = 1 + (pos_weight - 1) t
 void bce_with_logits(Expansion& e) {
   const int x = e.node().tensor("self"), target = e.node().tensor("target"), positive = e.value_or_none("pos_weight");
-  int softplus = softplus_of_negative(e, x);
+  int softplus = e.of_one("softplus.default", e.of_one("neg.default", x, "negated"), "softplus");
   if (positive >= 0) {
-    const int beyond = with_number(e, "add.Scalar", positive, -1, "beyond");
-    const int factor =
-        with_number(e, "add.Scalar", joined(e, "mul.Tensor", target, beyond, "further"), 1, "log_weight");
-    softplus = joined(e, "mul.Tensor", softplus, factor, "positive");
+    const int beyond = e.with_number("add.Scalar", positive, -1, "beyond");
+    const int factor = e.with_number("add.Scalar", e.of_two("mul.Tensor", target, beyond, "further"), 1, "log_weight");
+    softplus = e.of_two("mul.Tensor", softplus, factor, "positive");
   }
-  const int linear = joined(e, "mul.Tensor", rest_of(e, target, "rest"), x, "linear");
-  end_reduced(e, weighted(e, joined(e, "add.Tensor", linear, softplus, "losses")));
-}
-
-void softplus(Expansion& e) {
-  const auto factor = [&](const char* name, double usual) {
-    return e.node().find(name) == nullptr ? usual : e.node().number(name);
-  };
-  const double beta = factor("beta", 1);
-  if (beta == 1 && e.node().args.size() == 1) return;
-  if (beta * factor("threshold", 20) < 16) return;  // the line that it becomes from there on is seen
-  if (beta == 1) return e.end("softplus.default", {tensor_argument("self", e.node().tensor("self"))});
-  const int scaled = with_number(e, "mul.Scalar", e.node().tensor("self"), beta, "scaled");
-  const int result = e.call("softplus.default", {tensor_argument("self", scaled)}, "softplus");
-  e.end("mul.Scalar", {tensor_argument("self", result), plain_argument("other", 1 / beta)});
-}
-
-void log_sigmoid(Expansion& e) {
-  e.end("neg.default", {tensor_argument("self", softplus_of_negative(e, e.node().tensor("self")))});
+  const int linear = e.of_two("mul.Tensor", rest_of(e, target, "rest"), x, "linear");
+  end_reduced(e, weighted(e, e.of_two("add.Tensor", linear, softplus, "losses")));
 }
 
 // What losses of classes are made of: logarithms of shares, the axis of the classes, and by which samples count.
@@ -197,9 +152,9 @@ int losses_of_samples(Expansion& e, const Classes& c, int weights) {
              {tensor_argument("self", c.logs), plain_argument("dim", c.axis),
               tensor_argument("index", e.viewed(c.safe, apart, "index")), plain_argument("sparse_grad", false)},
              "picked");
-  const int losses = only_counted(
-      e, c, of_one(e, "neg.default", e.viewed(picked, e.shape(c.safe), "of_sample"), "negative"), "losses");
-  return weights < 0 ? losses : joined(e, "mul.Tensor", losses, weights, "weighted");
+  const int losses =
+      only_counted(e, c, e.of_one("neg.default", e.viewed(picked, e.shape(c.safe), "of_sample"), "negative"), "losses");
+  return weights < 0 ? losses : e.of_two("mul.Tensor", losses, weights, "weighted");
 }
 
 // What the losses of samples are reduced to; of all but the mean as for other losses.
@@ -207,7 +162,7 @@ int reduced(Expansion& e, int losses, int total, const std::string& name) {
   const auto how = reduction_of(e);
   if (how == Reduction::none) return losses;
   const int all = summed(e, losses, name + "_sum");
-  return how == Reduction::sum ? all : joined(e, "div.Tensor", all, total, name);
+  return how == Reduction::sum ? all : e.of_two("div.Tensor", all, total, name);
 }
 
 void nll(Expansion& e) {
@@ -230,7 +185,7 @@ int minus_sum_of_classes(Expansion& e, const Classes& c, int values, const std::
                           {tensor_argument("self", values), plain_argument("dim", Shape{c.axis}),
                            plain_argument("keepdim", false), plain_argument("dtype", nullptr)},
                           name + "_sums");
-  return of_one(e, "neg.default", sums, name);
+  return e.of_one("neg.default", sums, name);
 }
 
 // The target is a share of each class.
@@ -238,10 +193,10 @@ void of_shares(Expansion& e, const Classes& c, double smoothing) {
   int target = c.target;
   const auto classes = e.shape(c.logs)[static_cast<std::size_t>(c.axis)];
   if (smoothing > 0)
-    target = with_number(e, "add.Scalar", with_number(e, "mul.Scalar", target, 1 - smoothing, "share"),
-                         smoothing / static_cast<double>(classes), "smoothed");
-  int parts = joined(e, "mul.Tensor", c.logs, target, "parts");
-  if (c.weight >= 0) parts = joined(e, "mul.Tensor", parts, along_classes(e, c), "weighted");
+    target = e.with_number("add.Scalar", e.with_number("mul.Scalar", target, 1 - smoothing, "share"),
+                           smoothing / static_cast<double>(classes), "smoothed");
+  int parts = e.of_two("mul.Tensor", c.logs, target, "parts");
+  if (c.weight >= 0) parts = e.of_two("mul.Tensor", parts, along_classes(e, c), "weighted");
   const int losses = minus_sum_of_classes(e, c, parts, "losses");
   if (reduction_of(e) != Reduction::mean) return end_reduced(e, losses);
   const auto samples = static_cast<double>(elements(e.shape(losses)));
@@ -264,11 +219,11 @@ void cross_entropy(Expansion& e) {
   const int of_classes = reduced(e, losses_of_samples(e, c, weights), total, "mean");
   if (smoothing <= 0) return e.end_as(of_classes);
   int logs = c.logs;
-  if (c.weight >= 0) logs = joined(e, "mul.Tensor", logs, along_classes(e, c), "weighted_logs");
+  if (c.weight >= 0) logs = e.of_two("mul.Tensor", logs, along_classes(e, c), "weighted_logs");
   const int of_all =
       reduced(e, only_counted(e, c, minus_sum_of_classes(e, c, logs, "of_all"), "smooth_losses"), total, "smooth");
   const auto share = smoothing / static_cast<double>(e.shape(scores)[static_cast<std::size_t>(axis)]);
-  e.end("add.Tensor", {tensor_argument("self", with_number(e, "mul.Scalar", of_classes, 1 - smoothing, "part")),
+  e.end("add.Tensor", {tensor_argument("self", e.with_number("mul.Scalar", of_classes, 1 - smoothing, "part")),
                        tensor_argument("other", of_all), plain_argument("alpha", share)});
 }
 
@@ -280,13 +235,11 @@ std::span<const ExpansionRule> loss_expansions() {
                                           {"cross_entropy_loss", cross_entropy},
                                           {"huber_loss", huber},
                                           {"l1_loss", l1},
-                                          {"log_sigmoid", log_sigmoid},
                                           {"mse_loss", mse},
                                           {"nll_loss", nll},
                                           {"nll_loss2d", nll},
                                           {"nll_loss_nd", nll},
-                                          {"smooth_l1_loss", smooth_l1},
-                                          {"softplus", softplus}};
+                                          {"smooth_l1_loss", smooth_l1}};
   return all;
 }
 

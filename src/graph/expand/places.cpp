@@ -85,6 +85,18 @@ void index_copy(Expansion& e) {
   put_along(e, "source", false);
 }
 
+// One number, written to all parts of an axis that a list names.
+void index_fill(Expansion& e) {
+  const auto& node = e.node();
+  const int self = node.tensor("self");
+  if (node.is_tensor("value") || e.shape(self).empty() || elements(e.shape(self)) == 0) return;
+  const int row = e.viewed(self, {elements(e.shape(self))}, "row");
+  std::vector<int> lists(e.axis("dim", e.shape(self).size()), -1);
+  lists.push_back(node.tensor("index"));
+  const int value = filled(e, e.sliced(row, 0, 0, 1, "one"), e.type(self), *node.find("value"));
+  put(e, lists, e.viewed(value, Shape(e.shape(self).size(), 1), "value"), false);
+}
+
 // The tensor with one of an axis' parts replaced.
 void select_scatter(Expansion& e) {
   const auto& node = e.node();
@@ -102,11 +114,9 @@ void select_scatter(Expansion& e) {
 }  // namespace
 
 std::span<const ExpansionRule> place_expansions() {
-  static constexpr ExpansionRule all[] = {{"index_add", index_add},
-                                          {"index_copy", index_copy},
-                                          {"index_put", index_put},
-                                          {"scatter", scatter},
-                                          {"select_scatter", select_scatter}};
+  static constexpr ExpansionRule all[] = {{"index_add", index_add},   {"index_copy", index_copy},
+                                          {"index_fill", index_fill}, {"index_put", index_put},
+                                          {"scatter", scatter},       {"select_scatter", select_scatter}};
   return all;
 }
 
