@@ -201,14 +201,30 @@ const std::map<std::string_view, Expand>& expansions() {
   return all;
 }
 
-// Without values that nothing gives any more; the others move up.
-void remove_values(Graph& graph, const std::vector<int>& removed) {
-  if (removed.empty()) return;
+// Whether a value is given or read: neither is what only a node gave that is gone, or updates in training.
+std::vector<bool> values_in_use(const Graph& graph) {
+  std::vector<bool> used(graph.values.size(), false);
+  const auto use = [&](int value) {
+    if (value >= 0) used[static_cast<std::size_t>(value)] = true;
+  };
+  for (const auto& node : graph.nodes) {
+    for (const auto& argument : node.args) std::for_each(argument.values.begin(), argument.values.end(), use);
+    std::for_each(node.outputs.begin(), node.outputs.end(), use);
+  }
+  for (const auto* list :
+       {&graph.inputs, &graph.parameters, &graph.buffers, &graph.constants, &graph.outputs, &graph.updates})
+    for (const auto& named : *list) use(named.value);
+  return used;
+}
+
+// Those alone; they move up.
+void remove_other_values(Graph& graph) {
+  const auto used = values_in_use(graph);
+  if (std::find(used.begin(), used.end(), false) == used.end()) return;
   std::vector<int> now(graph.values.size(), 0);
-  for (const int value : removed) now[static_cast<std::size_t>(value)] = -1;
   std::vector<Value> left;
   for (std::size_t v = 0; v < now.size(); ++v) {
-    if (now[v] < 0) continue;
+    if (!used[v]) continue;
     now[v] = static_cast<int>(left.size());
     left.push_back(std::move(graph.values[v]));
   }
@@ -230,7 +246,6 @@ void remove_values(Graph& graph, const std::vector<int>& removed) {
 Result<Graph> expanded(Graph graph) {
   bool changed = false;
   std::vector<Node> nodes;
-  std::vector<int> left_out;
   for (const auto& node : graph.nodes) {
     Expansion expansion(graph, node);
     try {
@@ -242,11 +257,10 @@ Result<Graph> expanded(Graph graph) {
     changed |= !in_place.empty();
     if (in_place.empty()) in_place.push_back(node);
     std::move(in_place.begin(), in_place.end(), std::back_inserter(nodes));
-    left_out.insert(left_out.end(), expansion.left_out().begin(), expansion.left_out().end());
   }
   if (!changed) return graph;
   graph.nodes = std::move(nodes);
-  remove_values(graph, left_out);
+  remove_other_values(graph);
   // read back like any other graph: producers and consumers set
   return parse(to_text(graph), "the expanded graph");
 }

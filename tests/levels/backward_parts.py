@@ -16,6 +16,7 @@ class Grown(nn.Module):
         super().__init__()
         self.down, self.deep = nn.Conv2d(2, 6, 3, padding=1), nn.Conv2d(6, 8, 3, padding=1)
         self.up, self.join = nn.ConvTranspose2d(8, 6, 2, 2), nn.Conv2d(12, 6, 3, padding=1)
+        self.norm = nn.BatchNorm2d(6)
         self.odd = nn.ConvTranspose2d(
             6, 9, (3, 4), (2, 3), (1, 2), output_padding=(1, 2), groups=3, dilation=(2, 1)
         )
@@ -25,7 +26,7 @@ class Grown(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = F.relu(self.down(x))
         z = self.up(F.relu(self.deep(F.max_pool2d(y, 2))))
-        z = torch.tanh(self.join(torch.cat([y, z], 1)))
+        z = torch.tanh(self.norm(self.join(torch.cat([y, z], 1))))
         parts = [
             F.interpolate(z, scale_factor=2),
             F.interpolate(z, (5, 3)),

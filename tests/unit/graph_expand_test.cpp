@@ -223,6 +223,17 @@ TEST(Expand, an_edge_is_joined_of_slices_and_one_that_is_too_wide_stays) {
   EXPECT_THAT(padded(-2, "constant", 4), ElementsAre("slice", "pad"));
 }
 
+TEST(Expand, what_is_evaluated_may_lack_the_statistics_that_training_gave) {
+  GraphBuilder b(true);
+  const int normal = b.norm(b.input("x", {2, 4, 3, 3}));
+  b.output("out", b.node("aten.glu.default", {{"self", ref(normal)}, {"dim", 1}}, {{2, 2, 3, 3}}));
+  const auto evaluated = evaluation_of(*parse(b.document().dump(), "it"));
+  ASSERT_EQ(evaluated.nodes[0].outputs.size(), 1);
+  const auto graph = expanded(evaluated);
+  ASSERT_TRUE(graph) << graph.error().what;
+  EXPECT_THAT(operations_of(*graph), ElementsAre("batch_norm", "slice", "sigmoid", "slice", "mul"));
+}
+
 TEST(Expand, a_second_time_nothing_changes) {
   for (const auto& graph :
        {of_one("aten.max.dim", {{"self", ref(0)}, {"dim", 1}, {"keepdim", true}}, {{2, 1, 6}, {2, 1, 6}}, 1, true),

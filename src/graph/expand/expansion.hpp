@@ -13,7 +13,8 @@
 
 namespace strata::graph {
 
-// What a node is expanded into: nodes that stand in its place, which give its outputs. Without any the node stays.
+// What a node is expanded into: nodes that stand in its place, which give those of its outputs that are read. Without
+// any the node stays.
 class Expansion {
  public:
   Expansion(Graph& graph, const Node& of) : graph_(graph), of_(of) {}
@@ -61,11 +62,8 @@ class Expansion {
   int sliced(int value, std::size_t axis, std::int64_t begin, std::int64_t end, const std::string& name);
   // The node itself with other arguments.
   void end_with(std::vector<Argument> arguments);
-  // Output i, which nobody reads, is given no more.
-  void leave_out(std::size_t i) { left_out_.push_back(result(i)); }
 
   std::vector<Node>& nodes() { return nodes_; }
-  const std::vector<int>& left_out() const { return left_out_; }
 
  private:
   Node node_of(const std::string& op, std::vector<Argument> arguments) const;
@@ -73,7 +71,6 @@ class Expansion {
   Graph& graph_;
   const Node& of_;
   std::vector<Node> nodes_;
-  std::vector<int> left_out_;
 };
 
 struct ExpansionRule {

@@ -38,10 +38,8 @@ void along_axis(Expansion& e, bool largest) {
   const Shape shape = e.shape(self);
   if (shape.empty()) return;
   const auto axis = e.axis("dim", shape.size());
-  if (e.infers() && is_floating(e.type(self)) && !e.is_read(1)) {
-    e.leave_out(1);
+  if (e.infers() && is_floating(e.type(self)) && !e.is_read(1))
     return reduce(e, largest, {static_cast<std::int64_t>(axis)}, node.flag("keepdim"));
-  }
   const int place = place_of(e, self, axis, largest);
   const int value = looked_up(e, self, axis, place);
   e.call("view.default", {tensor_argument("self", place), plain_argument("size", e.shape(e.result(1)))}, "indices",

@@ -72,7 +72,6 @@ void weight_norm(Expansion& e) {
                             "length");
   const int scale =
       e.call("div.Tensor", {tensor_argument("self", node.tensor("g")), tensor_argument("other", length)}, "scale");
-  if (node.outputs.size() > 1) e.leave_out(1);
   e.end("mul.Tensor", {tensor_argument("self", v), tensor_argument("other", scale)});
 }
 

@@ -136,7 +136,6 @@ void adaptive_max_pool(Expansion& e) {
       std::any_of(to.begin(), to.end(), [](auto extent) { return extent < 1 || extent > most_windows; }))
     return;
   if (from.size() == axes + 1) from.insert(from.begin(), 1);
-  e.leave_out(1);
   if (axes == 1) {
     const int row = e.viewed(given, {from[0], from[1], 1, from[2]}, "row");
     return e.end_as(maxima_along(e, row, 3, to[0], "along"));
