@@ -159,7 +159,9 @@ class _Capture:
         check_size(spec, self.memory_limit_gib, self.say)
         self.say(f"building {spec['model']}")
         built = build_model(spec["model"], spec["seed"])
-        objective = Objective(spec, built) if spec["mode"] == "train" else None
+        trains = spec["mode"] == "train"
+        built.targets = built.targets if trains else {}
+        objective = Objective(spec, built) if trains else None
         inputs = resolve_inputs(spec, built)
         if objective:
             objective.join(inputs)

@@ -18,7 +18,7 @@ from capture import reference as ref
 from capture.errors import Problem, is_out_of_memory
 from capture.train import StepsInMode
 from strata_sdk import precision
-from strata_sdk.models import build_model, last_line, load_weights, read_bundle, source_files
+from strata_sdk.models import build_case, last_line, load_weights, read_bundle, source_files
 
 
 def copy_strict(strict: Path, spec: dict, folder: Path) -> dict:
@@ -64,9 +64,7 @@ def add_mode(
     info = copy.deepcopy(info)
     for part in ("spec", "case"):
         info[part]["precision"] = spec["precision"]
-    module = (
-        build_model(spec["model"], spec["seed"]).module.requires_grad_(False).to(spec["device"])
-    )
+    module = build_case(info).requires_grad_(False).to(spec["device"])
     inputs = load_file(str(folder / "inputs.safetensors"))
     ring = [
         {i["name"]: inputs[f"{n}/{i['name']}"] for i in info["inputs"]} for n in range(info["ring"])

@@ -85,6 +85,35 @@ def test_a_level_takes_the_step_of_a_network_that_gives_its_loss(name, bundle_of
             worker.ask("set_labels", path=str(bundle / "inputs.safetensors"))
 
 
+@pytest.mark.parametrize("name", ["eager", "compile", "libtorch", "onednn"])
+def test_a_level_takes_the_step_of_a_network_with_a_loss_of_a_file(name, bundle_of, tmp_path):
+    bundle = bundle_of("rows_with_targets", ":Weighted")
+    assert prepare(name, bundle, tmp_path) == {"ok": True}
+    with Worker(name, bundle, tmp_path, threads=1) as worker:
+        worker.load("probe1")
+        found = probe(worker, "probe1")
+        assert "grad:loss.scale" in found
+        assert max(times_bound(found, bundle, "probe1").values()) <= 1
+
+
+def test_in_amp_bf16_the_loss_is_proven_at_its_own_precision(bundle_of, tmp_path):
+    strict, folder = bundle_of("rows", "mse"), tmp_path / "bundle"
+    asked = spec("rows", "mse", precision="amp-bf16")
+    capture(asked, folder, lambda _text: None, strict=strict)
+    for name in ["eager", *(["static"] if STATIC else [])]:
+        assert prepare(name, folder, tmp_path / name) == {"ok": True}
+        with Worker(name, folder, tmp_path / name, threads=1) as worker:
+            worker.load("probe1")
+            found = probe(worker, "probe1")
+            assert max(times_bound(found, folder, "probe1", "amp-bf16").values()) <= 1
+
+
+def test_in_inference_there_are_no_targets(tmp_path):
+    asked = spec("rows_with_targets", None) | {"mode": "infer"}
+    info = capture(asked, tmp_path / "bundle", lambda _text: None)
+    assert [i["name"] for i in info["inputs"]] == ["x"]
+
+
 def test_torchscript_trains_a_forward_that_returns_its_loss_and_refuses_others(bundle_of, tmp_path):
     own, other = bundle_of("labelled", "output"), bundle_of("rows", "mse")
     assert prepare("torchscript", own, tmp_path) == {"ok": True}

@@ -389,6 +389,16 @@ def example_inputs(bundle_dir: str | Path, index: int = 0) -> dict[str, Tensor]:
         }
 
 
+def build_case(bundle: dict) -> nn.Module:
+    """The network of a bundle.json's case as it is built, in eval mode, with its loss where that is
+    its output. Raises ModelError."""
+    from .losses import is_output, with_loss
+
+    case = bundle["case"]
+    module = build_model(case["model"], int(case.get("seed") or 0)).module.eval()
+    return with_loss(module, case["loss"]).eval() if is_output(bundle) else module
+
+
 def build_module(
     bundle_dir: str | Path,
     weights: str = "timed",
@@ -403,11 +413,7 @@ def build_module(
 
     bundle = read_bundle(bundle_dir)
     case = bundle["case"]
-    module = build_model(case["model"], int(case.get("seed") or 0)).module
-    from .losses import is_output, with_loss
-
-    if is_output(bundle):
-        module = with_loss(module, case["loss"])
+    module = build_case(bundle)
     path = Path(bundle_dir) / "weights" / f"{weights}.safetensors"
     if not path.is_file():
         raise ModelError(

@@ -51,7 +51,7 @@ class TorchLevel(TorchTraining, Serves, ReadsWeights):
     def build_module(self, job: Job) -> torch.nn.Module:
         """The case's network in eval mode on the case's device; its weights are loaded by
         load_weights()."""
-        module = models.build_model(job.case["model"], int(job.case.get("seed") or 0)).module.eval()
+        module = models.build_case(job.about)
         if job.trains:
             return module.to(self.device)
         module.requires_grad_(False)
