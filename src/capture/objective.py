@@ -43,31 +43,30 @@ class Objective:
     def join(self, inputs: list[Input]) -> None:
         """Makes the network one with its loss, whose targets come to `inputs`, unless the loss is
         of labels. Raises Problem."""
-        result = None
+        result = output = None
         if not is_file(self.loss):
             try:
                 result = self.run(self.built.module, self.of_network(inputs))
+                output = first_output(result)
             except Exception as error:  # which the capture says better
                 if is_out_of_memory(error):
                     raise
                 return
-        if result is not None and not self.spec["loss"] and _is_number(first_output(result)):
+        if not self.spec["loss"] and _is_number(output):
             self.loss = self.built.loss = OWN
             self.function, self.names = function_of(OWN)
-        elif self.is_of_labels(result, inputs):
+        elif self.is_of_labels(output, inputs):
             return
-        self.add_targets(inputs, result)
+        self.add_targets(inputs, output)
         self.built.module = WithLoss(self.built.module, self.function, self.names).eval()
         self.check(inputs)
 
-    def is_of_labels(self, result: Any, inputs: list[Input]) -> bool:
+    def is_of_labels(self, output: Tensor | None, inputs: list[Input]) -> bool:
         """A class for each row of scores, which strata draws; a loss by default is no other."""
         given = any(declared.name in self.names for declared in inputs if declared.keyword)
-        return (
-            self.loss in OF_LABELS
-            and not given
-            and (not self.spec["loss"] or first_output(result).dim() == 2)
-        )
+        if output is None or given or self.loss not in OF_LABELS:
+            return False
+        return not self.spec["loss"] or output.dim() == 2
 
     def of_network(self, inputs: list[Input]) -> list[Input]:
         """Without the targets."""
@@ -82,25 +81,24 @@ class Objective:
                 **{i.name: entry[i.name] for i in inputs if i.keyword},
             )
 
-    def add_targets(self, inputs: list[Input], result: Any) -> None:
+    def add_targets(self, inputs: list[Input], output: Tensor | None) -> None:
         """Those that nobody gave: what a named loss takes of the network's first output, or what a
-        network that gives its own loss calls labels."""
+        network that gives its own loss calls labels. `output`: None of a loss of a file."""
         given = {declared.name for declared in inputs}
         names = self.names
         if self.loss == OWN:
             takes = {p.name for p in parameters_of(self.built.module)}
-            is_there = _is_number(first_output(result))
-            names = [LABELS] if LABELS in takes and not is_there else []
+            names = [LABELS] if LABELS in takes and not _is_number(output) else []
         for name in names:
             if name in given:
                 continue
-            if is_file(self.loss):
+            if output is None:
                 raise Problem(
                     "usage",
                     f"--loss {self.loss} takes '{name}', which is neither a target nor an input",
                     f"let build() return (module, inputs, {{'{name}': tensor}}), or write --input {name}=int64:8x16:0..9",
                 )
-            inputs.append(self.like(first_output(result), name))
+            inputs.append(self.like(output, name))
 
     def like(self, output: Tensor, name: str) -> Input:
         """The target that goes with such an output: classes, shares from 0 to 1, or numbers."""

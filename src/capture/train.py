@@ -109,13 +109,14 @@ def check_trains(stepper: Stepper, wide: nn.Module, entry: ref.Entry) -> tuple[N
             f"the training step in float64 is not finite: {bad[0]}",
             "give weights and inputs with which the loss and its gradients are finite",
         )
-    is_nll = stepper.labels is not None and stepper.bundle["case"]["loss"] == "nll"
-    if is_nll and not bool((((rows := output.exp().sum(1)) - 1).abs() < 1e-3).all()):
-        raise Problem(
-            "usage",
-            f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}",
-            "use --loss cross_entropy, or end the network with log_softmax",
-        )
+    if stepper.labels is not None and stepper.bundle["case"]["loss"] == "nll":
+        rows = output.exp().sum(1)
+        if not bool(((rows - 1).abs() < 1e-3).all()):
+            raise Problem(
+                "usage",
+                f"loss nll needs log-probabilities, and the exponentials of a row of the first output sum to {rows[0].item():.3g}",
+                "use --loss cross_entropy, or end the network with log_softmax",
+            )
     if abs(again - results["loss"].item()) <= 1e-9 * abs(again):
         return results, ""
     with train_mode(wide):

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from client import ROOT
+from client import PROGRAM, ROOT
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -22,6 +24,10 @@ from capture.errors import Problem  # noqa: E402
 from capture.export import export  # noqa: E402
 from capture.graph import write_graph  # noqa: E402
 from strata_sdk.models import call  # noqa: E402
+
+TRAINING_GRAPH = Path(
+    os.environ.get("STRATA_TRAINING_GRAPH", PROGRAM.with_name("strata_training_graph"))
+)
 
 
 def described(tensors: dict[str, Tensor], **more) -> list[dict]:
@@ -82,6 +88,22 @@ def captured(
     )
     assert answer["ok"], answer
     (folder / "bundle.json").write_text(json.dumps(info))
+    return folder
+
+
+def differentiated(bundle: Path, loss: str, folder: Path) -> Path:
+    """A folder with the training graph in place of the network's."""
+    folder.mkdir()
+    for one in bundle.iterdir():
+        if one.name != "graph.json":
+            (folder / one.name).symlink_to(one)
+    done = subprocess.run(
+        [str(TRAINING_GRAPH), str(bundle), loss, str(folder / "graph.json")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
     return folder
 
 

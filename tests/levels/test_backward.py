@@ -6,39 +6,19 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import backward_networks
 import pytest
 import torch
 import torch.nn.functional as F
 from backward_networks import NETWORKS
-from captured import captured
-from client import PROGRAM
+from captured import TRAINING_GRAPH, captured, differentiated
 from graph_interpreter import Interpreter
 from torch import Tensor, nn
 
-TOOL = Path(os.environ.get("STRATA_TRAINING_GRAPH", PROGRAM.with_name("strata_training_graph")))
 NEAR = 1e-10  # relative, in float64
-
-
-def differentiated(bundle: Path, loss: str, folder: Path) -> Path:
-    """A folder with the training graph in place of the network's."""
-    folder.mkdir()
-    for one in bundle.iterdir():
-        if one.name != "graph.json":
-            (folder / one.name).symlink_to(one)
-    done = subprocess.run(
-        [str(TOOL), str(bundle), loss, str(folder / "graph.json")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 def drawn(
@@ -193,7 +173,7 @@ def test_an_operation_without_a_rule_is_named_with_its_place(tmp_path):
         Unknown(), {"arg0": torch.randn(2, 4)}, tmp_path / "bundle", torch.tensor([0, 2])
     )
     done = subprocess.run(
-        [str(TOOL), str(bundle), "nll", str(tmp_path / "out")],
+        [str(TRAINING_GRAPH), str(bundle), "nll", str(tmp_path / "out")],
         capture_output=True,
         text=True,
         timeout=60,

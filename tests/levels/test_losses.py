@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from captured import captured, refused
+from captured import captured, differentiated, refused
 from client import ROOT, Failed, Worker, prepare
 from graph_interpreter import Interpreter
 from level_builds import STATIC
 from loss_networks import every_loss, inputs_of_every_loss
 from safetensors.torch import load_file
-from test_backward import differentiated
 
 from training import about, probe, times_bound
 
@@ -191,6 +190,7 @@ def test_inputs_of_the_command_line_are_targets_by_their_names(tmp_path):
         ("rows_with_targets", ":raises", "loss_networks.py:"),
         ("rows", ":nothing", "takes no arguments"),
         ("rows", ":missing", "no function 'missing'"),
+        ("rows", ":Needy", "loss_networks.py:Needy() raised TypeError"),
         ("rows", "hinge", "the loss 'hinge' is not known"),
         ("rows", "output", "gives float32 [3, 3]"),
         ("sequences", None, "mode train needs a network whose first output is [2, classes]"),

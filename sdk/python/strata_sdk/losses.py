@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .models import TARGET, ModelError, View, flatten_outputs
+from .models import TARGET, ModelError, View, flatten_outputs, last_line
 
 # (the first output [batch, classes], labels int64 [batch]) -> mean loss
 OF_LABELS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -105,7 +104,14 @@ def function_of(loss: str) -> tuple[Callable[..., Tensor], list[str]]:
     path, name = python_models.place_of(loss, "the loss")
     function = python_models.function_in(path, name)
     if isinstance(function, type):
-        function = function()
+        try:
+            function = function()
+        except Exception as error:
+            raise ModelError(
+                "usage",
+                f"the loss {path.name}:{name}() raised {last_line(error, path)}",
+                "a class of a loss is made without arguments",
+            ) from error
     takes = [
         p
         for p in inspect.signature(
@@ -116,7 +122,7 @@ def function_of(loss: str) -> tuple[Callable[..., Tensor], list[str]]:
     if not takes:
         raise ModelError(
             "usage",
-            f"the loss {Path(path).name}:{name} takes no arguments",
+            f"the loss {path.name}:{name} takes no arguments",
             f"write def {name}(output, target): what the network returns, and the targets",
         )
     return function, [p.name for p in takes[1:]]
