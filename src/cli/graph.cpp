@@ -154,7 +154,7 @@ void add_graph(CLI::App& app, int& exit_code) {
          {"infer", "train"});
   verb->add_flag("--backward", a->backward,
                  "with --mode train: the training step, with loss and gradients by strata's own rules");
-  verb->add_option("--loss", o.loss, "as in compare");
+  verb->add_option("--loss", o.loss, "as in compare")->type_name("LOSS|FILE.py:FUNCTION");
   add_member(*verb, requests::described(requests::threads(o.threads), "threads", "--threads",
                                         "of the capture (default: physical cores)"));
   choice(verb->add_option("--format", a->format, "of the answer; dot is Graphviz's")->capture_default_str(),

@@ -307,9 +307,9 @@ Values values_for(const std::string& name, const Subject& subject) {
 // What of the kit names no library, and serves the kit on CUDA too.
 bool is_shared(const std::string& name) {
   static const std::set<std::string_view> shared{
-      "elements.hpp",           "fold.cpp",    "function.hpp", "loading.cpp",     "loading.hpp",
-      "operations.hpp",         "program.hpp", "resize.hpp",   "safetensors.cpp", "safetensors.hpp",
-      "safetensors_header.hpp", "tensor.hpp",  "training.hpp"};
+      "elements.hpp", "fold.cpp",       "function.hpp", "loading.cpp",     "loading.hpp",     "operations.hpp",
+      "program.hpp",  "recurrence.hpp", "resize.hpp",   "safetensors.cpp", "safetensors.hpp", "safetensors_header.hpp",
+      "tensor.hpp",   "training.hpp"};
   return shared.contains(name);
 }
 

@@ -236,7 +236,7 @@ def test_the_target_cuda_gives_a_folder_that_holds_all_it_includes_and_calls_no_
         (["--target", "libtorch", "--train"], "autograd can train"),
         (["--train", "--tune"], "no kernels to choose from"),
         (["--loss", "nll"], "add --train"),
-        (["--train", "--loss", "mse"], "--loss"),
+        (["--train", "--loss", "hinge"], "--loss hinge: unknown"),
         (["--memory-budget", "1MB"], "add --train"),
         (["--train", "--memory-budget", "2XB"], "unknown unit 'XB'"),
         (["-o", "{full}"], "not empty"),

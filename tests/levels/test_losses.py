@@ -157,6 +157,19 @@ def test_targets_are_inputs_of_the_captured_network(build, loss, targets, bundle
     assert with_scale <= {name.removeprefix("0/") for name in names}
 
 
+@pytest.mark.parametrize(
+    ("name", "target"), [("tagger", "tags"), ("segmentation", "target")], ids=str
+)
+def test_the_examples_are_captured_with_their_losses(name, target, tmp_path):
+    file = ROOT / "examples" / f"{name}.py"
+    asked = whole(
+        {"model": f"{file}:build", "mode": "train", "loss": f"{file}:loss", "light": True}
+    )
+    info = capture(asked, tmp_path / "bundle", lambda _text: None)
+    assert info["graph"]["ok"] and info["inputs"][-1]["name"] == target
+    assert differentiated(tmp_path / "bundle", "output", tmp_path / "training").exists()
+
+
 def test_shares_are_drawn_from_0_to_1_and_classes_within_the_scores(bundle_of):
     shares = load_file(bundle_of("rows", "bce_with_logits") / "inputs.safetensors")
     assert all(0 <= v.min() and v.max() <= 1 for k, v in shares.items() if "target" in k)

@@ -71,7 +71,7 @@ def test_every_fault_of_a_training_step_is_planted_here():
         if mark.name == "parametrize"
     ]
     planted = {fault for fault, _ in marks[0].args[1]}
-    names = set(inside.split('"')[1::2])
+    names = set(inside.split('"')[1::2]) - {"targets_moved"}  # which test_losses.py plants
     assert len(names) >= 9 and names <= planted
 
 
