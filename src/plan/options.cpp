@@ -104,8 +104,10 @@ Result<std::string> absolute_function(const std::string& option, const std::stri
 Result<std::string> absolute_loss(const std::string& loss) {
   if (names_python_file(loss))
     return absolute_function("--loss", loss, "loss, where loss(output, target) gives one number");
-  STRATA_TRY(one_of("--loss", loss, core::loss_names()));
-  return loss;
+  if (one_of("--loss", loss, core::loss_names())) return loss;
+  auto refused = unknown_value("--loss", loss, core::loss_names());
+  if (refused.hint.empty()) refused.hint = "a loss of your own is given as file.py:function";
+  return tl::unexpected(std::move(refused));
 }
 
 // Several names, none twice.
