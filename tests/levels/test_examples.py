@@ -198,6 +198,7 @@ def test_a_new_python_level_passes_at_once(tmp_path):
     assert "exists; nothing was written" in again.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     shutil.which("cmake") is None or shutil.which("ninja") is None, reason="no cmake or ninja here"
 )

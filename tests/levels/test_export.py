@@ -23,7 +23,10 @@ def exported(tmp_path_factory):
     return lambda level: write(place, level, "export", "--level", level)
 
 
-@pytest.mark.parametrize("level", ["aoti", "torchscript", "openvino", "onnxruntime"])
+@pytest.mark.parametrize(
+    "level",
+    [pytest.param("aoti", marks=pytest.mark.long), "torchscript", "openvino", "onnxruntime"],
+)
 def test_an_export_is_built_run_and_proven_equal_by_its_own_commands_and_finds_a_wrong_artefact(
     level, exported
 ):

@@ -134,7 +134,8 @@ def test_the_image_of_an_export_holds_all_that_its_program_needs(level, place, t
     assert {line.split("/")[0] for line in printed.splitlines()} == {"0", "1", "2", "3"}
 
 
-@pytest.mark.parametrize("target", ["onednn", pytest.param("libtorch", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["onednn", "libtorch"])
 def test_the_image_of_a_generated_program_holds_all_that_it_needs(target, place, tmp_path):
     if target == "onednn" and not (ROOT / ".venv" / "lib" / "libdnnl.so").exists():
         pytest.skip("no oneDNN in strata's own environment")
