@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,5 +134,19 @@ bool is_reference(const char* kernel);
 // Strict float32, and a scratchpad that calls share.
 dnnl::primitive_attr plain_attributes();
 void execute(const Call& call, dnnl_stream_t stream);  // throws with the step's name
+
+inline std::vector<Extent> extents_of(const Tensor& tensor) {
+  return {tensor.shape.begin(), tensor.shape.end()};
+}
+
+// With the step's name in what the work throws.
+template <class Work>
+void in_step(const char* step, const Work& work) {
+  try {
+    work();
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string(step) + ": " + error.what());
+  }
+}
 
 }  // namespace kit

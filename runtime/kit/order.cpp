@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements in order (sorting.hpp), and written to computed places (writing.hpp), as calls of a program.
-#include <stdexcept>
-#include <string>
-
 #include "kit/internals.hpp"
 #include "kit/operations.hpp"
 #include "kit/sorting.hpp"
@@ -10,10 +7,6 @@
 
 namespace kit {
 namespace {
-
-std::vector<Extent> extents_of(const Tensor& tensor) {
-  return {tensor.shape.begin(), tensor.shape.end()};
-}
 
 // A result that is left out has no bytes.
 struct MaybeBytes {
@@ -23,16 +16,6 @@ struct MaybeBytes {
       : given(static_cast<bool>(tensor)), bytes(given ? raw_handle(in, tensor) : memory()) {}
   void* data() const { return given ? bytes.get_data_handle() : nullptr; }
 };
-
-// With the step's name in what it throws.
-template <class Work>
-void named(const char* step, const Work& work) {
-  try {
-    work();
-  } catch (const std::runtime_error& error) {
-    throw std::runtime_error(std::string(step) + ": " + error.what());
-  }
-}
 
 }  // namespace
 
@@ -60,7 +43,7 @@ void scatter(Program& program, const Scatter& how) {
   in.add_own(
       [scattering, step = in.step, self = raw_handle(in, how.self), numbers = raw_handle(in, how.numbers),
        source = raw_handle(in, how.source), result = raw_handle(in, how.result)] {
-        named(step, [&] {
+        in_step(step, [&] {
           scattering.run(self.get_data_handle(), numbers.get_data_handle(), source.get_data_handle(),
                          result.get_data_handle());
         });
@@ -81,7 +64,7 @@ void put(Program& program, const Put& how) {
       [picking, numbers, adds = how.adds, type = how.self.type, elements = how.self.shape.elements(), step = in.step,
        self = raw_handle(in, how.self), values = raw_handle(in, how.values), result = raw_handle(in, how.result)] {
         for (std::size_t i = 0; i < numbers.size(); ++i) picking->numbers[i].data = numbers[i].get_data_handle();
-        named(step, [&] {
+        in_step(step, [&] {
           indexing::put(*picking, self.get_data_handle(), elements, values.get_data_handle(), type, adds,
                         result.get_data_handle());
         });

@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements by numbers that are computed, and along an axis (indexing.hpp), as calls of a program.
-#include <stdexcept>
-#include <string>
-
 #include "kit/indexing.hpp"
 #include "kit/internals.hpp"
 #include "kit/operations.hpp"
 
 namespace kit {
-namespace {
-
-std::vector<Extent> extents_of(const Tensor& tensor) {
-  return {tensor.shape.begin(), tensor.shape.end()};
-}
-
-// With the step's name in what it throws.
-template <class Work>
-void in_step(const char* step, const Work& work) {
-  try {
-    work();
-  } catch (const std::runtime_error& error) {
-    throw std::runtime_error(std::string(step) + ": " + error.what());
-  }
-}
-
-}  // namespace
-
 void pick(Program& program, const Pick& how) {
   Internals& in = program.internals();
   std::vector<indexing::List> lists;

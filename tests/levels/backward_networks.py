@@ -2,20 +2,12 @@
 """Small networks whose gradients take every backward rule through odd shapes, from scores (N,
 classes). NETWORKS has the input's shape of each."""
 
+import functools
+
 import torch
 import torch.nn.functional as F
-from backward_parts import (  # noqa: F401
-    PARTS,
-    Bent,
-    Chosen,
-    Composed,
-    Grown,
-    bent,
-    chosen,
-    composed,
-    grown,
-)
-from recurrent_networks import Gates, Lstms, gates, lstms  # noqa: F401
+from backward_parts import PARTS, Bent, Chosen, Composed, Grown  # noqa: F401
+from recurrent_networks import Gates, Lstms  # noqa: F401
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth
 
@@ -435,69 +427,6 @@ def network(name: str) -> nn.Module:
     return globals()[name]()
 
 
-def convolutions():
-    return network("Convolutions")
-
-
-def poolings():
-    return network("Poolings")
-
-
-def norms():
-    return network("Norms")
-
-
-def activations():
-    return network("Activations")
-
-
-def arithmetic():
-    return network("Arithmetic")
-
-
-def views():
-    return network("Views")
-
-
-def products():
-    return network("Products")
-
-
-def windows():
-    return network("Windows")
-
-
-def tokens():
-    return network("Tokens")
-
-
-def depths():
-    return network("Depths")
-
-
-def frozen():
-    return network("Frozen")
-
-
-def dense():
-    return network("Dense")
-
-
-def halves():
-    return network("Halves")
-
-
-def fire():
-    return network("Fire")
-
-
-def typed():
-    return network("Typed")
-
-
-def pixels():
-    return network("Pixels")
-
-
-def tiles():
-    return network("Tiles")
+# convolutions(), poolings(), ...: as a case names them
+for _name in (*NETWORKS, "Depths"):
+    globals()[_name.lower()] = functools.partial(network, _name)

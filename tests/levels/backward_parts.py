@@ -160,23 +160,3 @@ class Bent(nn.Module):
 
 
 PARTS = {"Bent": (4, 6), "Grown": (2, 8, 6), "Chosen": (4, 6), "Composed": (2, 7, 6)}
-
-
-def bent():
-    torch.manual_seed(3)
-    return Bent()
-
-
-def grown():
-    torch.manual_seed(3)
-    return Grown()
-
-
-def chosen():
-    torch.manual_seed(3)
-    return Chosen()
-
-
-def composed():
-    torch.manual_seed(3)
-    return Composed()

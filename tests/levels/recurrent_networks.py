@@ -138,13 +138,3 @@ class Gates(nn.Module):
         state = self.gru_cell(y[:, 1], self.gru_cell(y[:, 0]))
         state = self.rnn_cell(bent[-1, :, :3], state)
         return torch.cat([state, held, ends[1]], 1)
-
-
-def lstms():
-    torch.manual_seed(3)
-    return Lstms()
-
-
-def gates():
-    torch.manual_seed(3)
-    return Gates()
