@@ -251,7 +251,7 @@ class Unknown(nn.Module):
         self.head = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.median(self.head(x), -1).values
+        return torch.median(self.head(x).unflatten(1, (2, 3)), -1).values
 
 
 def unknown_operation():
