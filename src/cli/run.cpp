@@ -112,13 +112,15 @@ Result<void> show_suite(const SuiteArguments& a, const fs::path& path, const std
 }
 
 // The run that goes on, if one is to.
-Result<void> find_resumed(SuiteArguments& a, const fs::path& store, const suite::Suite& suite) {
+Result<void> find_resumed(SuiteArguments& a, const engine::ReadSuite& ready) {
+  const auto& suite = ready.suite;
   if (a.resumed && a.resumed->settings.suite_run.hash != suite.hash)
     return fail(fmt::format("{} is not as it was when run {} began", suite.path.string(), a.resumed->run_id),
                 "start a new run of it", Exit::usage);
   if (a.resumed || !a.resume) return {};
-  auto earlier = STRATA_TRY(engine::SuiteRun::unfinished(store, suite.hash, a.scale));
-  if (!earlier) tell("no earlier run of this suite, as it is and with this scale, is stored: a new one begins\n");
+  auto earlier = STRATA_TRY(engine::SuiteRun::unfinished(ready.store, suite.hash, a.scale, ready.entries));
+  if (!earlier)
+    tell("no earlier run of this suite, as it is, with this scale and these entries, is stored: a new one begins\n");
   a.resumed = std::move(earlier);
   return {};
 }
@@ -135,8 +137,9 @@ Result<int> run_entry(const requests::Request& request, engine::RunContext conte
 }
 
 Result<int> run_suite(SuiteArguments& a) {
-  const auto [suite, entries, store] = STRATA_TRY(engine::read_suite(a, a.store));
-  STRATA_TRY(find_resumed(a, store, suite));
+  const auto ready = STRATA_TRY(engine::read_suite(a, a.store));
+  const auto& [suite, entries, store] = ready;
+  STRATA_TRY(find_resumed(a, ready));
   engine::SuiteRun suite_run(a.resumed ? *a.resumed : engine::describe_suite(suite, entries, a, a.command, a.format),
                              store);
   ProgressLine line;

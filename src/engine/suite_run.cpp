@@ -88,6 +88,26 @@ Result<PlannedEntry> plan_entry(const SuiteEntry& entry, const fs::path& store, 
   return planned;
 }
 
+Result<void> keep_entries_of(const std::string& model, std::vector<SuiteEntry>& entries, const suite::Suite& suite) {
+  std::vector<std::string> models;
+  for (const auto& entry : entries) models.push_back(requests::common_of(entry.request).options.model);
+  std::erase_if(entries, [&](const SuiteEntry& entry) {
+    return requests::common_of(entry.request).options.model.find(model) == std::string::npos;
+  });
+  if (!entries.empty()) return {};
+  std::sort(models.begin(), models.end());
+  models.erase(std::unique(models.begin(), models.end()), models.end());
+  return fail(fmt::format("--model: no entry of {} has a model with '{}' in its name; its models: {}",
+                          suite.path.string(), model, fmt::join(models, ", ")),
+              "a part of a name chooses all that have it", Exit::usage, {.where = "--model", .got = model});
+}
+
+// Whether a run of a suite goes through these entries.
+bool has_entries(const store::SuiteFacts& run, const std::vector<SuiteEntry>& entries) {
+  return std::equal(run.entries.begin(), run.entries.end(), entries.begin(), entries.end(),
+                    [](const auto& stored, const auto& entry) { return stored.command == entry.command; });
+}
+
 }  // namespace
 
 store::Run describe_suite(const suite::Suite& suite, const std::vector<SuiteEntry>& entries,
@@ -123,6 +143,7 @@ Result<ReadSuite> read_suite(const requests::SuiteRequest& request, const std::s
   ready.suite = STRATA_TRY(suite::read(path));
   ready.entries = STRATA_TRY(entries_of(
       ready.suite, {.scale = request.scale, .data_dir = request.data_dir, .python = request.python, .store = store}));
+  if (!request.model.empty()) STRATA_TRY(keep_entries_of(request.model, ready.entries, ready.suite));
   return ready;
 }
 
@@ -140,14 +161,16 @@ Result<std::vector<PlannedEntry>> plan_entries(const suite::Suite& suite, const 
 }
 
 Result<std::optional<store::Run>> SuiteRun::unfinished(const fs::path& path, const std::string& hash,
-                                                       const std::string& scale) {
+                                                       const std::string& scale,
+                                                       const std::vector<SuiteEntry>& entries) {
   if (!there_is(path)) return std::nullopt;
   const auto store = store::Store::open_existing(path);
   if (!store) return tl::unexpected(store.error());
   auto runs = STRATA_TRY(store->list_runs(0));
   for (auto& run : runs) {
     const auto& suite = run.settings.suite_run;
-    if (run.settings.verb != "run" || suite.hash != hash || suite.scale != scale) continue;
+    if (run.settings.verb != "run" || suite.hash != hash || suite.scale != scale || !has_entries(suite, entries))
+      continue;
     if (run.imported || store::state_of(run) == store::RunState::running) continue;
     return std::optional(std::move(run));
   }

@@ -45,9 +45,9 @@ class SuiteRun {
  public:
   // A new one, not stored yet.
   SuiteRun(store::Run run, std::filesystem::path store) : run_(std::move(run)), store_(std::move(store)) {}
-  // The newest of this suite, with this scale, that is not at its end; nullopt: there is none.
+  // The newest of this suite, with this scale and these entries, that is not at its end; nullopt: there is none.
   static Result<std::optional<store::Run>> unfinished(const std::filesystem::path& store, const std::string& hash,
-                                                      const std::string& scale);
+                                                      const std::string& scale, const std::vector<SuiteEntry>& entries);
 
   // Goes through the entries that are not done, to its end in the store. Error: the store's.
   Result<void> run(const std::vector<PlannedEntry>& entries, bool resumed, EventSink& events,

@@ -10,6 +10,7 @@
 #include "report/run_documents.hpp"
 #include "report/run_facts.hpp"
 #include "report/shards.hpp"
+#include "report/suite_levels.hpp"
 
 namespace strata::report {
 namespace {
@@ -104,6 +105,8 @@ Result<document::Document> suite_document(const store::Run& run, const store::St
   auto table = STRATA_TRY(entries_table(entries, store));
   out.sections.push_back(
       {.id = "entries", .title = "Entries", .items = {std::move(table), commands_table(entries, store)}});
+  auto levels = STRATA_TRY(levels_section(entries, store));
+  if (!levels.items.empty()) out.sections.push_back(std::move(levels));
   out.facts = {{"file", suite.file}, {"file's hash", suite.hash.substr(0, 16)}};
   if (!suite.source.empty()) out.facts.push_back({"source", suite.source});
   for (auto& fact : run_facts(run)) out.facts.push_back(std::move(fact));

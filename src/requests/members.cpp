@@ -422,7 +422,11 @@ Members members_of(GenerateRequest& request) {
 Members members_of(SuiteRequest& request) {
   return {required(described(text(request.suite), "suite", "",
                              "a suite's file (docs/suites.md), or the name of one in suites/")),
-          scale_of(request.scale), member_of_data_dir(request.data_dir), member_of_python(request.python),
+          described(text(request.model), "model", "--model",
+                    "only entries whose model has this in its name (default: all)", "MODEL"),
+          scale_of(request.scale),
+          member_of_data_dir(request.data_dir),
+          member_of_python(request.python),
           name_of(request.name)};
 }
 

@@ -62,6 +62,7 @@ struct GenerateRequest : CompareRequest {
 // What a suite's file says, each entry a request of its own.
 struct SuiteRequest {
   std::string suite;            // a file, or the name of one in suites/
+  std::string model;            // only entries whose model has this in its name; empty: all
   std::string scale, data_dir;  // of its trainings
   std::string python, name;
 };

@@ -116,19 +116,28 @@ class Reader {
     } else if (const auto* list = node.as_array()) {
       result.is_list = true;
       for (const auto& each : *list) {
-        const auto word = word_of(each);
+        auto word = value_of(each);
         if (!word) return wrong(each, fmt::format("{} holds what is no option's value", key), allowed);
         if (std::find(result.values.begin(), result.values.end(), *word) != result.values.end())
           return wrong(each, fmt::format("{}: {} is given twice", key, *word), "name each once");
         result.values.push_back(*word);
       }
       if (result.values.empty()) return wrong(node, fmt::format("{} is an empty list", key), "leave it out");
-    } else if (const auto word = word_of(node)) {
+    } else if (const auto word = value_of(node)) {
       result.values = {*word};
     } else {
       return wrong(node, fmt::format("{} is no option's value", key), allowed);
     }
     return result;
+  }
+
+  // A text that begins with {here} lies beside the suite's file, wherever strata is called.
+  std::optional<std::string> value_of(const toml::node& node) const {
+    constexpr std::string_view here = "{here}/";
+    auto word = word_of(node);
+    if (word && word->starts_with(here))
+      word = (path_.parent_path() / word->substr(here.size())).lexically_normal().string();
+    return word;
   }
 
   const fs::path& path_;

@@ -36,9 +36,7 @@ def write(strata, text: str, title: str = 'title = "A suite"\n') -> str:
 
 def entries_of(done) -> list[dict]:
     assert done.stdout, done.stderr
-    entries, commands = (
-        item["rows"] for section in json.loads(done.stdout)["sections"] for item in section["items"]
-    )
+    entries, commands = (item["rows"] for item in json.loads(done.stdout)["sections"][0]["items"])
     return [entry | command for entry, command in zip(entries, commands, strict=True)]
 
 
@@ -260,6 +258,42 @@ def test_a_suite_that_was_killed_goes_on_where_it_stopped(strata, command):
         and "entry 1 of 2" not in again.stderr
         and "entry 2 of 2" not in again.stderr
     )
+
+
+def test_a_suite_shows_which_level_ran_which_network_and_why_others_did_not(strata):
+    strata.level("one", rank=1)
+    lacking = {"code": "unsupported", "what": "no operation median", "hint": ""}
+    strata.level("two", rank=2, ops={"load": {"error": lacking}})
+    text = QUICK.replace('["one"]', '["one", "two"]') + '[[entry]]\nmode = ["infer", "train"]\n'
+    done = run(strata, text)
+    counts, states, reasons = (
+        item["rows"] for item in json.loads(done.stdout)["sections"][1]["items"]
+    )
+    assert counts == [
+        {"level": "one", "infer": "1 of 1", "train": "1 of 1"},
+        {"level": "two", "infer": "0 of 1", "train": "0 of 1"},
+    ], counts
+    assert [(row["mode"], row["one"], row["two"]) for row in states] == [
+        (mode, "measured", "unsupported") for mode in ("infer", "train")
+    ], states
+    assert "no operation median" in reasons[0]["reason"] and reasons[0]["level"] == "two", reasons
+
+
+def test_a_part_of_a_suite_is_chosen_by_its_models_and_resumed_by_itself(strata):
+    strata.level("one", rank=1)
+    (strata.folder / "nets").mkdir()
+    (strata.folder / "nets" / "small.py").write_text(NETWORK, encoding="utf-8")
+    text = QUICK + '[[entry]]\n[[entry]]\nmodel = "{here}/nets/small.py:build"\n'
+    refused = run(strata, text, "--model", "large")
+    assert refused.returncode == 2 and "nets/small.py:build" in refused.stderr, refused.stderr
+    part = run(strata, text, "--model", "small")
+    assert [
+        str(strata.folder / "nets/small.py:build") in row["command"] for row in entries_of(part)
+    ] == [True]
+    whole = run(strata, text, "--resume")
+    assert "a new one begins" in whole.stderr and len(entries_of(whole)) == 2
+    again = run(strata, text, "--model", "small", "--resume")
+    assert "entry 1 of 1" not in again.stderr and "begins" not in again.stderr
 
 
 def test_a_suite_that_changed_is_begun_anew(strata):
