@@ -41,6 +41,10 @@ class CudnnLevel final : public strata::PrimitivesLevel {
 
   std::unique_ptr<strata::Stopwatch> stopwatch() const override { return std::make_unique<WaitingStopwatch>(); }
 
+  void record(strata::Spans* spans) override {
+    if (spans != nullptr) throw Failure("unsupported", "calls on a GPU end after the host has gone on");
+  }
+
   Failure explain(const std::exception& error) const override {
     if (const auto* failure = dynamic_cast<const kit_cuda::DeviceError*>(&error))
       return {failure->out_of_memory ? "out_of_memory" : "failed", failure->what()};

@@ -2,13 +2,20 @@
 """eager: the user's module, called from Python. Every other level is measured against it. Variants
 change its layout, its optimiser, or replay a CUDA graph."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from strata_sdk import Job, MeasuresLayers, UnavailableError, UnsupportedError
+from strata_sdk import (
+    Job,
+    MeasuresLayers,
+    RecordedIteration,
+    TimesOperations,
+    UnavailableError,
+    UnsupportedError,
+)
 from strata_sdk.torch_level import TorchLevel
 
 
@@ -24,7 +31,7 @@ def own_batches() -> Any:
     return batches
 
 
-class Eager(TorchLevel, MeasuresLayers):
+class Eager(TorchLevel, MeasuresLayers, TimesOperations):
     """TorchLevel with nothing changed: its defaults are this level. A variant replaces methods of
     the instance, so that the default pays nothing for it."""
 
@@ -64,6 +71,15 @@ class Eager(TorchLevel, MeasuresLayers):
         from strata_sdk.layer_norms import of_step
 
         return of_step(self, self.inputs, self.named, self.labels)
+
+    def record_operations(
+        self, iterate: Callable[[int], None], indices: Sequence[int]
+    ) -> Sequence[RecordedIteration]:
+        if self.device.type != "cpu":
+            raise UnsupportedError("operations on a GPU end after Python has gone on")
+        from strata_sdk.operation_times import of_module
+
+        return of_module(self.module, iterate, indices)
 
     # -- cudagraph --------------------------------------------------------------------------------
 

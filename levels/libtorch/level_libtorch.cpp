@@ -6,10 +6,13 @@
 #include "names.hpp"
 #include "runnable.hpp"
 #include "strata/torch_level.hpp"
+#include "strata/torch_operations.hpp"
 
 namespace {
 
-class LibtorchLevel final : public strata::TrainableTorchLevel, public strata::ReadableWeights {
+class LibtorchLevel final : public strata::TrainableTorchLevel,
+                            public strata::ReadableWeights,
+                            public strata::TorchOperations {
  public:
   std::string supports(const strata::Case& run_case) const override {
     if (is_hand_written(run_case.model) || !run_case.json.contains("dynamic")) return {};

@@ -30,7 +30,8 @@ struct Generated {
     find(run, "model_run");
     find(output, "model_output");
     find(facts, "model_facts");
-    find(profile, "model_profile");
+    find(call, "model_call");
+    find(run_timed, "model_run_timed");
   }
   Generated(const Generated&) = delete;
   Generated& operator=(const Generated&) = delete;
@@ -55,7 +56,8 @@ struct Generated {
   decltype(model_run)* run;
   decltype(model_output)* output;
   decltype(model_facts)* facts;
-  decltype(model_profile)* profile;
+  decltype(model_call)* call;
+  decltype(model_run_timed)* run_timed;
 };
 
 }  // namespace strata::static_program

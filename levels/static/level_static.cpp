@@ -24,7 +24,8 @@ class StaticLevel final : public strata::Level,
                           public strata::Servable,
                           public strata::Reporting,
                           public strata::Trainable,
-                          public strata::Profiled {
+                          public strata::Profiled,
+                          public strata::TimesOperations {
  public:
   strata::About about() const override {
     const auto* version = dnnl_version();  // of the library that is there, which may be newer than the header
@@ -81,6 +82,9 @@ class StaticLevel final : public strata::Level,
   void seed_dropout(std::uint64_t seed) override { training_->seed_dropout(seed); }
   void run_marked(const strata::PhaseEnded& ended) override { training_->run_marked(ended); }
   strata::JoinedPhases joined_phases() const override { return {{"backward", {"backward", "update"}}}; }
+
+  void record(strata::Spans* spans) override { training_ ? training_->record(spans) : network_->record(spans); }
+  std::vector<strata::OperationFacts> recorded() const override { return network().recorded(); }
 
   // What the program holds on the device, which is allocated once.
   std::optional<std::int64_t> device_peak_bytes() const override {

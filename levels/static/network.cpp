@@ -46,7 +46,24 @@ void Network::set_input(std::span<const HostTensor> inputs) {
 }
 
 void Network::run() {
-  if (program_->run(model_.get()) != 0) throw failure();
+  if (spans_ == nullptr) {
+    if (program_->run(model_.get()) != 0) throw failure();
+    return;
+  }
+  const auto calls = static_cast<std::size_t>(facts().calls);
+  std::vector<std::int64_t> times(2 * calls);
+  if (program_->run_timed(model_.get(), times.data()) != 0) throw failure();
+  for (std::size_t i = 0; i < calls; ++i) spans_->push_back({times[2 * i], times[2 * i + 1]});
+}
+
+std::vector<OperationFacts> Network::recorded() const {
+  std::vector<OperationFacts> all;
+  for (int i = 0; i < facts().calls; ++i) {
+    const ModelCall call = program_->call(model_.get(), i);
+    all.push_back(
+        {.operation = call.operation, .layer = call.layer, .kernel = call.kernel, .moves_only = call.moves_only != 0});
+  }
+  return all;
 }
 
 void Network::outputs(std::vector<HostTensor>& results) {

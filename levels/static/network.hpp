@@ -25,6 +25,8 @@ class Network : public Iterated {
   void load(const std::filesystem::path& weights, const std::filesystem::path& constants);
   void set_input(std::span<const HostTensor> inputs) override;
   void run() override;
+  void record(Spans* spans) { spans_ = spans; }  // as TimesOperations says
+  std::vector<OperationFacts> recorded() const;
   void outputs(std::vector<HostTensor>& results) override;
   ModelFacts facts() const { return program_->facts(model_.get()); }
 
@@ -35,6 +37,7 @@ class Network : public Iterated {
   const Generated* program_;
   std::unique_ptr<Model, void (*)(Model*)> model_;
   std::vector<std::pair<Declared, int>> outputs_;  // with their number in the program
+  Spans* spans_ = nullptr;
 };
 
 }  // namespace strata::static_program

@@ -60,6 +60,8 @@ class Training : public Iterated {
 
   const Generated& program() const { return program_; }
   const Network& network() const { return *network_; }
+  // Of training steps alone.
+  void record(Spans* spans) { network_->record(spans); }
 
  private:
   void send_optimiser();

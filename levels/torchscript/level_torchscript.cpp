@@ -7,6 +7,7 @@
 #include <torch/script.h>
 
 #include "strata/torch_level.hpp"
+#include "strata/torch_operations.hpp"
 
 namespace {
 
@@ -26,7 +27,9 @@ void flatten(const c10::IValue& value, std::vector<at::Tensor>& into) {
     for (const auto& entry : value.toGenericDict()) flatten(entry.value(), into);
 }
 
-class TorchScriptLevel final : public strata::TrainableTorchLevel, public strata::Reporting {
+class TorchScriptLevel final : public strata::TrainableTorchLevel,
+                               public strata::Reporting,
+                               public strata::TorchOperations {
  public:
   void load_weights(const std::string&, const strata::SafeTensors& weights) override {
     if (!case_trains() && !unfrozen_) module_ = torch::jit::load(script_, device());

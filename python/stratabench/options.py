@@ -77,6 +77,7 @@ class CompareOptions(NetworkOptions, total=False):
         name: a name for the run.
         tuned: find each level's best variant, too, and measure it beside the default.
         deep: compare layer by layer, and show where levels first differ.
+        profile: time every level's operations one by one, too, in a pass of its own.
         aa: run every level against itself, too, and show the false alarms.
         allow_debug: time debug builds of levels, too.
         restarts: fresh processes of each level (default: the preset's).
@@ -108,6 +109,7 @@ class CompareOptions(NetworkOptions, total=False):
     name: str
     tuned: bool
     deep: bool
+    profile: bool
     aa: bool
     allow_debug: bool
     restarts: int

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/internals.hpp"
 
+#include <oneapi/dnnl/dnnl_debug.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -146,6 +148,9 @@ void Internals::add(dnnl::primitive primitive, const dnnl::primitive_desc_base& 
   call.count = static_cast<int>(list->size());
   call.step = step;
   call.moves_only = moves_only;
+  auto kind = dnnl_undefined_primitive;
+  dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_primitive_kind, 0, &kind);
+  call.operation = dnnl_prim_kind2str(kind);
   // the primitive's own description lives as long as it does, `pd` does not
   dnnl_primitive_desc_query(primitive.get_primitive_desc(), dnnl_query_impl_info_str, 0, &call.kernel);
   add_call(call);

@@ -8,6 +8,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Call {
   void (*own)(const void* context) = nullptr;
   const void* context = nullptr;
   const char* step = "";
+  const char* operation = "";  // "convolution"
   const char* kernel = "";
   bool moves_only = false;
 };
@@ -106,6 +108,8 @@ void Internals::add_own(Context context, bool moves_only, const char* kernel) {
   call.own = [](const void* it) { (*static_cast<const Context*>(it))(); };
   call.context = kept_context.get();
   call.step = step;
+  // what is not named after what it does is a way to convolve
+  call.operation = std::string_view(kernel).starts_with("kit:") ? kernel + 4 : "convolution";
   call.kernel = kernel;
   call.moves_only = moves_only;
   contexts.push_back(std::move(kept_context));

@@ -2,8 +2,6 @@
 #include "kit/program.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <stdexcept>
 
 #include "kit/internals.hpp"
@@ -123,24 +121,19 @@ Facts Program::facts() const {
   return facts;
 }
 
-std::string Program::profile(int rounds) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> least(internals_->calls.size(), 1e30);
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < least.size(); ++i) {
-      const auto begin = Clock::now();
-      execute(internals_->calls[i], internals_->stream.get());
-      least[i] = std::min(least[i], std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-    }
-    ++internals_->training.steps;
+CallFacts Program::call(int number) const {
+  const Call& call = internals_->calls.at(static_cast<std::size_t>(number));
+  return {call.step, call.operation, call.kernel, call.moves_only};
+}
+
+void Program::run_timed(std::int64_t* times) {
+  const dnnl_stream_t stream = internals_->stream.get();
+  for (const Call& call : internals_->calls) {
+    *times++ = monotonic_ns();
+    execute(call, stream);
+    *times++ = monotonic_ns();
   }
-  std::string text;
-  for (std::size_t i = 0; i < least.size(); ++i) {
-    char time[32];
-    std::snprintf(time, sizeof time, "%10.1f us  ", least[i]);
-    text += time + std::string(internals_->calls[i].step) + "  " + internals_->calls[i].kernel + "\n";
-  }
-  return text;
+  ++internals_->training.steps;
 }
 
 }  // namespace kit

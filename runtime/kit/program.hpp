@@ -3,7 +3,9 @@
 // (stages/*.cpp) add the calls by the functions of operations.hpp; a run allocates and looks up nothing.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +25,18 @@ struct Facts {
   int moves = 0;              // of these: reorders and copies, which compute nothing
   int reference_kernels = 0;  // of these: the library's slow ones, which oneDNN calls `ref`
 };
+
+// What a call of a run is: the layer that it belongs to, and what computes it.
+struct CallFacts {
+  const char* step;
+  const char* operation;  // "convolution"
+  const char* kernel;
+  bool moves_only;  // a reorder or copy
+};
+
+inline std::int64_t monotonic_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // SGD as PyTorch defines it.
 struct Sgd {
@@ -115,8 +129,11 @@ class Program {
   // Result `number` of the last run, contiguous.
   const void* output(int number) const;
   Facts facts() const;
-  // Runs `rounds` times and gives a line for each call: least microseconds, step, kernel.
-  std::string profile(int rounds);
+  // Of call `number` of a run, in the order in which they run.
+  CallFacts call(int number) const;
+  // A run, or a whole training step, done when it returns: `times`, two for each call, gets when it began and ended, in
+  // nanoseconds of the monotonic clock. On a GPU each call is waited for.
+  void run_timed(std::int64_t* times);
 
   Internals& internals() { return *internals_; }
   Loading& loading() const;

@@ -2,8 +2,6 @@
 #include "kit/program.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstring>
 
 #include "kit_cuda/internals.hpp"
@@ -95,29 +93,25 @@ Facts Program::facts() const {
   return facts;
 }
 
+CallFacts Program::call(int number) const {
+  const Call& call = internals_->calls.at(static_cast<std::size_t>(number));
+  return {call.step, call.kernel.c_str(), call.kernel.c_str(), call.moves_only};
+}
+
 // Each call alone, with what its launch takes: an upper bound of its share of a graph.
-std::string Program::profile(int rounds) {
-  using Clock = std::chrono::steady_clock;
+void Program::run_timed(std::int64_t* times) {
   Internals& in = *internals_;
-  std::vector<double> least(in.calls.size(), 1e30);
-  for (int round = 0; round < rounds; ++round) {
-    in.send(true);
-    for (std::size_t i = 0; i < least.size(); ++i) {
-      device::wait_for(in.stream);
-      const auto begin = Clock::now();
-      in.calls[i].run(in.stream);
-      device::wait_for(in.stream);
-      least[i] = std::min(least[i], std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-    }
-    in.end_step();
+  in.send(true);
+  device::wait_for(in.stream);
+  for (const Call& call : in.calls) {
+    *times++ = monotonic_ns();
+    call.run(in.stream);
+    device::wait_for(in.stream);
+    *times++ = monotonic_ns();
   }
-  std::string text;
-  for (std::size_t i = 0; i < least.size(); ++i) {
-    char time[32];
-    std::snprintf(time, sizeof time, "%10.1f us  ", least[i]);
-    text += time + std::string(in.calls[i].step) + "  " + in.calls[i].kernel + "\n";
-  }
-  return text;
+  device::copy_to_host(in.results.get(), in.outputs.get(), in.output_bytes, in.stream);
+  device::wait_for(in.stream);
+  in.end_step();
 }
 
 }  // namespace kit

@@ -2,6 +2,9 @@
 // The C interface of model.h on the program that the stages build.
 #include "model.hpp"
 
+#include <algorithm>
+#include <cstdio>
+#include <limits>
 #include <memory>
 
 const char* model_name(void) {
@@ -98,9 +101,33 @@ ModelFacts model_facts(const Model* model) {
           model->threads};
 }
 
+ModelCall model_call(const Model* model, int number) {
+  const kit::CallFacts call = model->program.call(number);
+  return {call.step, call.operation, call.kernel, call.moves_only ? 1 : 0};
+}
+
+int model_run_timed(Model* model, int64_t* times) {
+  return guarded(-1, [&] {
+    model->program.run_timed(times);
+    return 0;
+  });
+}
+
 const char* model_profile(Model* model, int rounds) {
   return guarded<const char*>("", [&] {
-    model->profile = model->program.profile(rounds);
+    const auto calls = static_cast<std::size_t>(model->program.facts().calls);
+    std::vector<int64_t> times(2 * calls), least(calls, std::numeric_limits<int64_t>::max());
+    for (int round = 0; round < rounds; ++round) {
+      model->program.run_timed(times.data());
+      for (std::size_t i = 0; i < calls; ++i) least[i] = std::min(least[i], times[2 * i + 1] - times[2 * i]);
+    }
+    model->profile.clear();
+    for (std::size_t i = 0; i < calls; ++i) {
+      const kit::CallFacts call = model->program.call(static_cast<int>(i));
+      char time[32];
+      std::snprintf(time, sizeof time, "%10.1f us  ", static_cast<double>(least[i]) / 1e3);
+      model->profile += time + std::string(call.step) + "  " + call.kernel + "\n";
+    }
     return model->profile.c_str();
   });
 }

@@ -34,6 +34,15 @@ typedef struct {
   int calls, moves, reference_kernels, threads;
 } ModelFacts;
 
+/* A call of a run: the layer that it belongs to, what it computes and by which kernel, and whether it only moves
+   bytes. */
+typedef struct {
+  const char* layer;
+  const char* operation;
+  const char* kernel;
+  int moves_only;
+} ModelCall;
+
 const char* model_name(void);
 const char* model_library(void); /* "oneDNN 3.2.0 with AVX-512" */
 /* Why the last call of this thread failed. */
@@ -60,6 +69,11 @@ int model_wait(Model* model);
 /* Of the last run that was waited for, valid until the next. */
 const void* model_output(const Model* model, int number);
 ModelFacts model_facts(const Model* model);
+/* Of call `number` of a run, from 0 to ModelFacts.calls - 1, in the order in which they run. */
+ModelCall model_call(const Model* model, int number);
+/* A run, or a whole training step, done when it returns. `times`, two for each call, gets when it began and ended, in
+   nanoseconds of the monotonic clock; a program on a GPU waits for each. */
+int model_run_timed(Model* model, int64_t* times);
 /* A line for each call: least microseconds of `rounds` runs, layer, kernel. Valid until the next call of it. */
 const char* model_profile(Model* model, int rounds);
 

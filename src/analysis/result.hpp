@@ -222,6 +222,7 @@ struct RowResult {
   std::optional<TimeSummary> end_to_end_ms, latency_ms;
   OptionalNumber throughput_per_s, steps_per_s, cpu_ms;
   std::optional<store::Phases> phases;
+  std::optional<store::OperationProfile> profile;
   std::optional<Ratio> ratio;
   std::optional<BreakEven> break_even, break_even_once;
   std::optional<MemoryFacts> memory;

@@ -168,8 +168,8 @@ void each_member(auto& member, RowResult& row) {
       member("log_tail", row.log_tail), member("repeat", row.repeat), member("default", row.default_text);
   member("end_to_end_ms", row.end_to_end_ms), member("latency_ms", row.latency_ms),
       member("throughput_per_s", row.throughput_per_s), member("steps_per_s", row.steps_per_s),
-      member("cpu_ms", row.cpu_ms), member("phases", row.phases), member("ratio", row.ratio),
-      member("break_even", row.break_even), member("break_even_once", row.break_even_once);
+      member("cpu_ms", row.cpu_ms), member("phases", row.phases), member("profile", row.profile),
+      member("ratio", row.ratio), member("break_even", row.break_even), member("break_even_once", row.break_even_once);
   member("memory", row.memory), member("startup", row.startup), member("disk_bytes", row.disk_bytes),
       member("artefact_bytes", row.artefact_bytes), member("shipped", row.shipped), member("lines", row.lines),
       member("settings", row.settings), member("facts", row.facts), member("proof", row.proof),

@@ -97,6 +97,7 @@ void add_samples(RowResult& out, const store::Run& run, const store::Case& run_c
     out.steps_per_s = finite(1000.0 / numbers.time.milliseconds);
     out.phases = row.info.phases;
   }
+  out.profile = row.info.profile;
   if (numbers.cpu_ms) out.cpu_ms = finite(*numbers.cpu_ms);
   const auto reference = statistics.reference();
   out.ratio = statistics.ratio(reference, i);

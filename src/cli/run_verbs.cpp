@@ -32,6 +32,8 @@ constexpr const char* kTrained =
 constexpr Verb kVerbs[] = {
     {"compare", "run one network at its levels, prove equal work, measure interleaved, explain the difference", "",
      kMeasured},
+    {"profile", "compare with --profile, quickly: where the time of an iteration goes at each level, layer by layer",
+     "", kMeasured},
     {"train", "train one network at its levels on real data: accuracy, loss and time, epoch by epoch", "repeats",
      kTrained},
     {"sweep", "compare over a grid of batches, sizes, threads, precisions: which level is the fastest where", "points",
@@ -68,16 +70,25 @@ Result<int> compare_commands(const CLI::App& verb, const Asked& asked) {
   return run_commands(request, asked.run);
 }
 
+// `profile` is a comparison with other defaults.
+requests::Request plain_request(const std::string& verb) {
+  if (verb != "profile") return *requests::request_for(verb);
+  requests::CompareRequest request;
+  request.options.profile = true;
+  request.options.preset = "quick";
+  return request;
+}
+
 void add_verb(CLI::App& app, const Verb& described, const std::vector<std::string>& words, int& exit_code) {
   auto* verb = app.add_subcommand(described.name, described.about);
-  const auto asked = std::make_shared<Asked>(Asked{*requests::request_for(described.name), {}, {}});
+  const auto asked = std::make_shared<Asked>(Asked{plain_request(described.name), {}, {}});
   asked->run.command = requests::command_of(words);
   add_members(*verb, requests::members_of(asked->request));
   add_run_arguments(*verb, asked->run);
   if (*described.parts != '\0') add_cluster_options(*verb, asked->run.cluster, described.parts);
   if (auto* deep = verb->get_option_no_throw("--deep")) deep->excludes(verb->get_option("--dynamic"));
   if (auto* init = verb->get_option_no_throw("--init")) init->excludes(verb->get_option("--sweep-init"));
-  if (std::holds_alternative<requests::CompareRequest>(asked->request)) add_commands(*verb, asked->commands);
+  if (std::string_view(described.name) == "compare") add_commands(*verb, asked->commands);
   verb->footer(described.footer);
   set_action(
       *verb, exit_code,

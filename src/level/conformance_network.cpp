@@ -295,6 +295,7 @@ std::vector<Rule> rules_of_the_network() {
       {"refuses blocks that do not fit together", true, refuses_wrong_blocks},
       {"computes the same after it was measured and stopped", true, does_the_same_after_measuring}};
   for (auto& rule : rules_of_serving()) rules.push_back(std::move(rule));
+  for (auto& rule : rules_of_operations()) rules.push_back(std::move(rule));
   const std::vector<Rule> last{{"unloads, and loads again", true, unloads},
                                {"ends within 5 s when its input closes, with a network loaded", true, ends_loaded}};
   rules.insert(rules.end(), last.begin(), last.end());

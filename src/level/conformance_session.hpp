@@ -89,6 +89,7 @@ struct Rule {
 std::vector<Rule> rules_of_the_stream();   // conformance_stream.cpp
 std::vector<Rule> rules_of_the_network();  // conformance_network.cpp; those of serving are among them
 std::vector<Rule> rules_of_serving();      // conformance_serve.cpp
+std::vector<Rule> rules_of_operations();   // conformance_operations.cpp; also among them
 std::vector<Rule> rules_of_the_options();  // conformance_options.cpp
 
 }  // namespace strata::level

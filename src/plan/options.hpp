@@ -38,7 +38,7 @@ struct Options {
   std::string optimiser, loss;  // of mode train; empty: the defaults of docs/bundle.md
   std::string reference;        // the level that others are compared with; empty: eager, or the first without it
   std::string dynamic;          // "batch=1..32": one artefact over these sizes too; empty: not
-  bool synthetic = false, aa = false, deep = false, tuned = false, allow_debug = false, fresh = false;
+  bool synthetic = false, aa = false, deep = false, profile = false, tuned = false, allow_debug = false, fresh = false;
   int threads = 0;      // 0: physical cores
   int weight_sets = 2;  // generic ones, drawn for the proof
   std::int64_t seed = 0;

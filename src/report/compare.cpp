@@ -61,8 +61,8 @@ document::Section overview(const document::Document& cases) {
 }  // namespace
 
 std::vector<document::Section> added_sections(const analysis::CaseResult& one_case) {
-  return without_empty({phases_section(one_case), clients_section(one_case), slo_section(one_case),
-                        tuning_section(one_case), dynamic_section(one_case)});
+  return without_empty({profile_section(one_case), phases_section(one_case), clients_section(one_case),
+                        slo_section(one_case), tuning_section(one_case), dynamic_section(one_case)});
 }
 
 document::Document compare_document(const std::vector<analysis::RunResult>& runs) {

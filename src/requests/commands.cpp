@@ -78,6 +78,7 @@ CompareRequest of_case(const plan::Options& asked, const core::CaseSpec& spec, s
   options.dynamic = asked.dynamic;
   options.eval = asked.eval;
   options.deep = asked.deep;
+  options.profile = asked.profile;
   options.allow_debug = asked.allow_debug;
   options.max_megapixels = asked.max_megapixels;
   options.max_expansion = asked.max_expansion;

@@ -155,7 +155,9 @@ Members question(plan::Options& o) {
                 "also one artefact over several sizes, as batch=1..32: what recompiles, the time of each size, the "
                 "cost against the fixed one",
                 "batch=LOW..HIGH"),
-      described(flag(o.deep), "deep", "--deep", "compare layer by layer and show where levels first differ")};
+      described(flag(o.deep), "deep", "--deep", "compare layer by layer and show where levels first differ"),
+      described(flag(o.profile), "profile", "--profile",
+                "also time every level's operations one by one, in a pass of its own: which layer costs what where")};
 }
 
 // How long, how often, how precisely.

@@ -61,6 +61,20 @@ struct Profile {
   std::string refusal;  // why the level, which runs on, told no times
 };
 
+// What `operations` answered: of each operation, in the order in which they run, times of one iteration each in ns.
+struct RecordedOperation {
+  std::string operation, kernel;
+  std::optional<std::string> layer;  // nullopt: the level does not know
+  std::vector<std::vector<std::int64_t>> shapes;
+  bool moves_only = false;
+  std::vector<std::int64_t> ns, gap_ns;  // the gap lies before it
+};
+struct RecordedOperations {
+  std::vector<RecordedOperation> operations;
+  std::vector<std::int64_t> wall_ns, after_ns;  // of each iteration: all of it, and since the last operation's end
+  std::string refusal;                          // why the level, which runs on, told no times
+};
+
 // Several requests in flight in one worker; `begin_ns`: the monotonic clock's time at which all clients begin, 0 = when
 // they are warm.
 struct ServeRequest {
@@ -144,6 +158,10 @@ class Session {
   // With a seed masks of dropout follow from it; without, from what the state holds.
   Try<void> load_state(const std::filesystem::path& path, std::int64_t step, std::optional<std::int64_t> seed = {});
   Try<Profile> profile(const std::vector<int>& indices);
+
+  // Iterations of these ring indices with the times of their operations. Where offers("operations"). `mistrusted`:
+  // times that do not add up, or cannot be by the driver's own clock.
+  Try<RecordedOperations> operations(const std::vector<int>& indices);
 
   // Training on a data set.
   Try<void> labels(const std::filesystem::path& path, int ring);

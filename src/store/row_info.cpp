@@ -38,8 +38,8 @@ void each_member(auto& member, RowInfo& info) {
       member("peer", info.peer), member("harness", info.harness), member("generate", info.generate);
   member("tuned", info.tuned), member("artefact", info.artefact), member("reason_short", info.reason_short),
       member("lines", info.lines), member("libraries", info.libraries), member("accuracy", info.accuracy),
-      member("cold_start", info.cold_start), member("phases", info.phases), member("meters", info.meters),
-      member("layers", info.layers), member("rows_of_shards", info.rows_of_shards);
+      member("cold_start", info.cold_start), member("phases", info.phases), member("profile", info.profile),
+      member("meters", info.meters), member("layers", info.layers), member("rows_of_shards", info.rows_of_shards);
   member("facts", info.facts), member("deep", info.deep), member("tuning", info.tuning);
   member("clients", info.clients), member("dynamic", info.dynamic), member("eval", info.eval);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "store/operation_profile.hpp"
 
 namespace strata::store {
 
@@ -104,6 +105,7 @@ struct RowInfo {
   std::optional<Accuracy> accuracy;
   std::optional<ColdStart> cold_start;
   std::optional<Phases> phases;
+  std::optional<OperationProfile> profile;   // --profile
   std::vector<MeterSums> meters;             // one a restart
   std::vector<std::string> layers;           // that a training's looks have sizes of, in their order
   std::vector<std::int64_t> rows_of_shards;  // of a run joined from shards: the participant's rows in the others

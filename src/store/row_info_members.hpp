@@ -18,6 +18,18 @@ void each_member(auto& member, Lines& lines) {
   member("total", lines.total), member("files", lines.files);
 }
 
+void each_member(auto& member, ProfiledOperation& operation) {
+  member("operation", operation.operation), member("layer", operation.layer), member("kernel", operation.kernel),
+      member("shapes", operation.shapes), member("moves_only", operation.moves_only), member("ms", operation.ms),
+      member("gap_ms", operation.gap_ms);
+}
+
+void each_member(auto& member, OperationProfile& profile) {
+  member("operations", profile.operations), member("after_ms", profile.after_ms),
+      member("profiled_ms", profile.profiled_ms), member("plain_ms", profile.plain_ms),
+      member("iterations", profile.iterations), member("note", profile.note);
+}
+
 void each_member(auto& member, Phases& phases) {
   member("ms", phases.ms), member("joined", phases.joined), member("iterations", phases.iterations),
       member("note", phases.note);

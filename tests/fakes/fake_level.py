@@ -37,7 +37,7 @@ class Fake:
         self.ops = (
             self.OPS
             + (self.TRAIN_OPS if "train" in script else [])
-            + [op for op in ("serve", "report") if op in script]
+            + [op for op in ("serve", "report", "operations") if op in script]
         )
         self.place = ""  # where the references of the ring lie
         self.batch: int | None = None
@@ -429,6 +429,19 @@ class Fake:
                 phase: [round(wall * share) for wall in walls] for phase, share in shares.items()
             },
             "joined": {"forward": ["forward", "loss"]},
+        }
+
+    def operations(self, request: Json) -> Json:
+        """The script's: [name, layer, nanoseconds, nanoseconds before it] each."""
+        script, count = self.script["operations"], len(request["indices"])
+        spend([sum(ns + gap for *_, ns, gap in script)] * count)
+        return {
+            "operations": [
+                {"operation": name, "layer": layer, "ns": [ns] * count, "gap_ns": [gap] * count}
+                for name, layer, ns, gap in script
+            ],
+            "wall_ns": [sum(ns + gap for *_, ns, gap in script) + 1000] * count,
+            "after_ns": [1000] * count,
         }
 
     def memory(self, request: Json) -> Json:

@@ -54,6 +54,7 @@ class FunctionCall final : public Primitive {
 // Calls in order. `at_load`: after weights have been put in; `in_run`: in every run.
 struct Steps {
   std::vector<std::unique_ptr<Primitive>> at_load, in_run;
+  std::vector<std::ptrdiff_t> nodes;  // of each call in a run, by its place in the graph; shorter by those of no node
 };
 
 // Bytes that the library holds, for weights in its layouts and for everything else.

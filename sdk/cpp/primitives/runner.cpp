@@ -33,6 +33,7 @@ Result<void> create_calls(Primitives& library, const graph::Graph& graph, const 
   try {
     if (auto created = library.create(graph, node, steps); !created)
       return fail(fmt::format("{}: {}", node.where(), created.error().what), created.error().hint, Exit::environment);
+    steps.nodes.resize(steps.in_run.size(), &node - graph.nodes.data());
     return {};
   } catch (const graph::ArgumentError& error) {
     return fail(error.what(), "the captured graph and this level disagree; a newer strata may know this form",
@@ -54,11 +55,7 @@ Result<void> Runner::create() {
     for (const auto& named : *list)
       if (auto declared = library_->declare(graph_, named.value); !declared)
         return fail(fmt::format("'{}': {}", named.name, declared.error().what), "", Exit::environment);
-  for (const auto& node : graph_.nodes) {
-    const auto before = steps_.in_run.size();
-    STRATA_TRY(create_calls(*library_, graph_, node, steps_));
-    for (std::size_t i = before; i < steps_.in_run.size(); ++i) nodes_of_steps_.push_back(&node - graph_.nodes.data());
-  }
+  for (const auto& node : graph_.nodes) STRATA_TRY(create_calls(*library_, graph_, node, steps_));
   for (const auto& output : graph_.outputs)
     if (auto published = library_->publish(graph_, output.value, steps_); !published)
       return fail(fmt::format("output '{}': {}", output.name, published.error().what), "", Exit::environment);
@@ -128,11 +125,11 @@ nlohmann::json report_of(const Steps& steps, const Held& held) {
           {"kernels", kernels}};
 }
 
-std::vector<std::pair<const graph::Node*, Description>> Runner::describe() const {
-  std::vector<std::pair<const graph::Node*, Description>> all;
-  for (std::size_t i = 0; i < steps_.in_run.size(); ++i)
-    all.emplace_back(i < nodes_of_steps_.size() ? &graph_.nodes[static_cast<std::size_t>(nodes_of_steps_[i])] : nullptr,
-                     steps_.in_run[i]->describe());
+std::vector<Called> described(const Steps& steps, const graph::Graph& graph) {
+  std::vector<Called> all;
+  for (std::size_t i = 0; i < steps.in_run.size(); ++i)
+    all.push_back({i < steps.nodes.size() ? &graph.nodes[static_cast<std::size_t>(steps.nodes[i])] : nullptr,
+                   steps.in_run[i]->describe()});
   return all;
 }
 

@@ -11,8 +11,29 @@
 #include <vector>
 
 #include "primitives/primitives.hpp"
+#include "strata/spans.hpp"
 
 namespace strata::primitives {
+
+// What a call does, and for which node; null: for none, to hand an output over.
+struct Called {
+  const graph::Node* node;
+  Description description;
+};
+std::vector<Called> described(const Steps& steps, const graph::Graph& graph);
+
+// Executes calls `from` to `to`, which it does not reach; where there are `spans`, each adds when it began and ended.
+inline void execute(const Steps& steps, std::size_t from, std::size_t to, Spans* spans) {
+  if (spans == nullptr) {
+    for (std::size_t i = from; i < to; ++i) steps.in_run[i]->execute();
+    return;
+  }
+  for (std::size_t i = from; i < to; ++i) {
+    const auto begin = now_ns();
+    steps.in_run[i]->execute();
+    spans->push_back({begin, now_ns()});
+  }
+}
 
 class Runner {
  public:
@@ -26,9 +47,9 @@ class Runner {
   Result<void> load(const std::function<const std::byte*(const std::string&)>& bytes, const SafeTensors* constants);
   // Input i of the graph, contiguous; the bytes must live until the run has ended.
   void set_input(std::size_t i, const std::byte* data) { library_->bind(graph_.inputs[i].value, data); }
-  void run() {
-    for (const auto& step : steps_.in_run) step->execute();
-  }
+  void run() { execute(steps_, 0, steps_.in_run.size(), spans_); }
+  // From now on run() appends when each call began and ended; nullptr: no more.
+  void record(Spans* spans) { spans_ = spans; }
   void wait() { library_->wait(); }
   // Output i of the graph after a run, contiguous.
   void read(std::size_t i, std::byte* into) const { library_->read(graph_.outputs[i].value, into); }
@@ -40,8 +61,8 @@ class Runner {
   // {"primitives":n,"reorders":n,"reorder_bytes":n,"reference_kernels":n,"weight_bytes":n,"buffer_bytes":n,
   // "kernels":{"conv2d jit:avx2":n}}: counts of the calls of a run, those that only move bytes, those of slow kernels.
   nlohmann::json report() const;
-  // What each call of a run does, in order, and for which node; null: to hand an output over.
-  std::vector<std::pair<const graph::Node*, Description>> describe() const;
+  // What each call of a run does, in order.
+  std::vector<Called> describe() const { return described(steps_, graph_); }
 
  private:
   Runner(graph::Graph graph, std::unique_ptr<Primitives> library)
@@ -51,7 +72,7 @@ class Runner {
   graph::Graph graph_;
   std::unique_ptr<Primitives> library_;
   Steps steps_;
-  std::vector<std::ptrdiff_t> nodes_of_steps_;  // of each call in a run; shorter by those that hand outputs over
+  Spans* spans_ = nullptr;
 };
 
 // Ok if the library knows all operations of the graph; else names them, with the place of the first of each.

@@ -141,7 +141,17 @@ void Trainer::drop_buffers() {
 void Trainer::update() {
   execute(backward_end_, steps_.in_run.size());
   ++steps_done_;
-  for (const auto& trained : trained_) trained.update->execute(optimiser_, steps_done_);
+  for (const auto& trained : trained_) {
+    const auto begin = spans_ == nullptr ? 0 : now_ns();
+    trained.update->execute(optimiser_, steps_done_);
+    if (spans_ != nullptr) spans_->push_back({begin, now_ns()});
+  }
+}
+
+std::vector<std::string> Trainer::updated() const {
+  std::vector<std::string> names;
+  for (const auto& trained : trained_) names.push_back(trained.parameter.name);
+  return names;
 }
 
 std::vector<graph::Named> Trainer::with_buffers() const {

@@ -12,6 +12,7 @@
 
 #include "graph/backward/backward.hpp"
 #include "primitives/primitives.hpp"
+#include "primitives/runner.hpp"
 
 namespace strata::primitives {
 
@@ -55,6 +56,12 @@ class Trainer {
   void read_buffer(const std::string& parameter, std::size_t which, std::byte* into) const;
   const core::Optimiser& optimiser() const { return optimiser_; }
 
+  // From now on a step appends when each of its calls and updates began and ended; nullptr: no more.
+  void record(Spans* spans) { spans_ = spans; }
+  // What the calls of a step do, in order; then the parameters that it updates follow.
+  std::vector<Called> describe() const { return described(steps_, graph()); }
+  std::vector<std::string> updated() const;
+
   const graph::Graph& graph() const { return training_.graph; }
   nlohmann::json report() const;  // as Runner's, of a whole step; `updates`: parameters
 
@@ -63,9 +70,7 @@ class Trainer {
       : training_(std::move(training)), library_(std::move(library)) {}
   Result<void> create();
   Result<void> create_updates();
-  void execute(std::size_t from, std::size_t to) {
-    for (std::size_t i = from; i < to; ++i) steps_.in_run[i]->execute();
-  }
+  void execute(std::size_t from, std::size_t to) { primitives::execute(steps_, from, to, spans_); }
 
   struct Trained {
     graph::Named parameter;
@@ -79,6 +84,7 @@ class Trainer {
   std::vector<Trained> trained_;
   core::Optimiser optimiser_;
   std::int64_t steps_done_ = 0;
+  Spans* spans_ = nullptr;
 };
 
 }  // namespace strata::primitives

@@ -21,6 +21,7 @@
 
 #include "common/safetensors.hpp"
 #include "core/optimiser.hpp"
+#include "strata/spans.hpp"
 
 namespace strata {
 
@@ -202,6 +203,25 @@ struct Profiled {
   virtual JoinedPhases joined_phases() const { return {}; }
   // The clock that times this level's phases. Default: the host's.
   virtual std::unique_ptr<Stopwatch> stopwatch() const;
+};
+
+// An operation of an iteration: what it computes, where in the network, and what does it.
+struct OperationFacts {
+  std::string operation;                          // as ATen calls it, "conv2d"; or the level's own word
+  std::optional<std::string> layer;               // "layer1.0.conv1"; empty: the network itself; nullopt: not known
+  std::string kernel;                             // "jit:avx2"; empty: the level does not say
+  std::vector<std::vector<std::int64_t>> shapes;  // of its tensors, where they are known
+  bool moves_only = false;                        // copies and reorders, which compute nothing
+};
+
+// Operations can be timed one by one (docs/protocol.md, operations).
+struct TimesOperations {
+  virtual ~TimesOperations() = default;
+  // From now on run() appends when each of its operations began and ended; nullptr: no more. Where operations are
+  // within others, only the outermost count. Throws unsupported where a device or a variant cannot.
+  virtual void record(Spans* spans) = 0;
+  // What was recorded in the last run, in the same order.
+  virtual std::vector<OperationFacts> recorded() const = 0;
 };
 
 // How the level's own file was compiled.

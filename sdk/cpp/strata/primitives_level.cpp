@@ -73,6 +73,13 @@ void PrimitivesLevel::load_state(const SafeTensors& state, std::int64_t step) {
   training_->load_state(state, step);
 }
 
+void PrimitivesLevel::record(Spans* spans) {
+  if (training_)
+    training_->record(spans);
+  else
+    network_->record(spans);
+}
+
 std::vector<std::unique_ptr<Client>> PrimitivesLevel::clients(int count, int threads) {
   const auto weights = SafeTensors::map(folder_ / "weights" / (set_ + ".safetensors"));
   if (!weights) throw failure_of(weights.error());

@@ -21,7 +21,8 @@ class PrimitivesLevel : public Level,
                         public ReadableWeights,
                         public Reporting,
                         public Trainable,
-                        public Profiled {
+                        public Profiled,
+                        public TimesOperations {
  public:
   void load(const Case& run_case, const Bundle& bundle, const std::filesystem::path& cache) final;
   void load_weights(const std::string& set, const SafeTensors& weights) final;
@@ -39,6 +40,11 @@ class PrimitivesLevel : public Level,
   void load_state(const SafeTensors& state, std::int64_t step) final;
   void seed_dropout(std::uint64_t seed) final { training_->seed_dropout(seed); }
   void run_marked(const PhaseEnded& ended) final { training_->run_marked(ended); }
+
+  void record(Spans* spans) override;
+  std::vector<OperationFacts> recorded() const final {
+    return training_ ? training_->recorded() : network_->recorded();
+  }
 
   // Each with all memory of its own: calls are bound to their tensors.
   std::vector<std::unique_ptr<Client>> clients(int count, int threads) final;

@@ -13,6 +13,17 @@ Failure failure_of(const Error& error) {
   return {error.exit == Exit::environment ? "unsupported" : "failed", error.what, error.hint};
 }
 
+OperationFacts facts_of(const Called& call, const graph::Graph& graph) {
+  const auto& [node, what] = call;
+  OperationFacts facts{.operation = what.operation, .kernel = what.kernel, .moves_only = what.moves_only};
+  if (node == nullptr) return facts;
+  facts.layer = node->module;
+  for (const auto& argument : node->args)
+    for (const int value : argument.values)
+      if (value >= 0) facts.shapes.push_back(graph.value(value).shape);
+  return facts;
+}
+
 namespace {
 
 Runner make_runner(const graph::Graph& graph, const MakeLibrary& library) {
@@ -46,6 +57,12 @@ void Network::load(const std::function<const std::byte*(const std::string&)>& by
 
 void Network::set_input(std::span<const HostTensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) runner_.set_input(i, inputs[i].view.data);
+}
+
+std::vector<OperationFacts> Network::recorded() const {
+  std::vector<OperationFacts> all;
+  for (const auto& call : runner_.describe()) all.push_back(facts_of(call, runner_.graph()));
+  return all;
 }
 
 void Network::outputs(std::vector<HostTensor>& results) {

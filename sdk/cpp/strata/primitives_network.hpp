@@ -18,6 +18,9 @@ namespace strata::primitives {
 // The answer to the driver: `unsupported` where the environment or the library lacks something, else `failed`.
 Failure failure_of(const Error& error);
 
+// What a call is, for who asks about operations.
+OperationFacts facts_of(const Called& call, const graph::Graph& graph);
+
 // A library at work on nothing yet: each network has one of its own.
 using MakeLibrary = std::function<std::unique_ptr<Primitives>()>;
 
@@ -33,6 +36,8 @@ class Network : public Iterated {
   void load(const std::function<const std::byte*(const std::string&)>& bytes, const SafeTensors& constants);
   void set_input(std::span<const HostTensor> inputs) override;
   void run() override { runner_.run(); }
+  void record(Spans* spans) { runner_.record(spans); }
+  std::vector<OperationFacts> recorded() const;
   void wait() override { runner_.wait(); }
   void outputs(std::vector<HostTensor>& results) override;
 

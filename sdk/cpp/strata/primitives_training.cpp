@@ -81,6 +81,16 @@ void Training::load_state(const SafeTensors& state, std::int64_t step) {
   if (!training_) evaluate_with_present_weights();
 }
 
+std::vector<OperationFacts> Training::recorded() const {
+  std::vector<OperationFacts> all;
+  for (const auto& call : trainer_.describe()) all.push_back(facts_of(call, graph()));
+  for (const auto& name : trainer_.updated()) {
+    const auto dot = name.rfind('.');
+    all.push_back({.operation = "update", .layer = dot == std::string::npos ? "" : name.substr(0, dot)});
+  }
+  return all;
+}
+
 void Training::seed_dropout(std::uint64_t seed) {
   trainer_.set_draws(first_count(seed));
 }

@@ -40,6 +40,8 @@ class Training : public Iterated {
   std::vector<std::string> weights() const;  // names
   void read(const graph::Named& named, std::byte* into) const { trainer_.read(named, into); }
   nlohmann::json report() const { return trainer_.report(); }
+  void record(Spans* spans) { trainer_.record(spans); }
+  std::vector<OperationFacts> recorded() const;
 
  private:
   void evaluate_with_present_weights();

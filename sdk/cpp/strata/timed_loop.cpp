@@ -35,10 +35,6 @@ std::optional<std::int64_t> read_runq_ns() {
 
 }  // namespace
 
-std::int64_t now_ns() {
-  return read_clock(CLOCK_MONOTONIC);
-}
-
 Iteration iterate(Iterated& level, std::span<const HostTensor> inputs, std::vector<HostTensor>& results) {
   const auto t0 = now_ns();
   level.set_input(inputs);

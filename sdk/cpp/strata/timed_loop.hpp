@@ -12,10 +12,9 @@
 
 #include "strata/fresh_inputs.hpp"
 #include "strata/level.hpp"
+#include "strata/spans.hpp"
 
 namespace strata {
-
-std::int64_t now_ns();  // CLOCK_MONOTONIC
 
 struct Iteration {
   std::int64_t wall_ns = 0, latency_ns = 0;

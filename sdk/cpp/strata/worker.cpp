@@ -55,7 +55,7 @@ std::int64_t since_start_ns() {
 
 // An operation in which nothing is said: each of its iterations counts.
 bool is_timed(const json& op) {
-  return op == "measure" || op == "serve" || op == "profile" || op == "steps" || op == "evaluate";
+  return op == "measure" || op == "serve" || op == "profile" || op == "steps" || op == "evaluate" || op == "operations";
 }
 
 // 64 lower-case hexadecimal digits.
@@ -96,7 +96,8 @@ const Worker::Operations& Worker::operations() {
                                 {"warm_up", &Worker::warm_up}, {"measure", &Worker::measure},
                                 {"memory", &Worker::memory},   {"report", &Worker::report},
                                 {"unload", &Worker::unload},   {"serve", &Worker::serve_clients},
-                                {"result", &Worker::result},   {"bye", &Worker::bye}};
+                                {"result", &Worker::result},   {"operations", &Worker::time_operations},
+                                {"bye", &Worker::bye}};
   return table;
 }
 
@@ -122,6 +123,7 @@ bool Worker::offers(std::string_view op) {
   if (op == "serve") return can<Servable>() != nullptr;
   if (op == "read_weights") return can<ReadableWeights>() != nullptr && !level_json().flag("bakes_weights");
   if (op == "report") return can<Reporting>() != nullptr;
+  if (op == "operations") return can<TimesOperations>() != nullptr;
   if (op == "profile" && can<Profiled>() == nullptr) return false;
   return !training_operations().contains(op) || trains();
 }

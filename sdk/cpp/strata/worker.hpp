@@ -73,6 +73,7 @@ class Worker {
   json warm_up(const json&);
   json measure(const json&);
   json result(const json&);
+  json time_operations(const json&);
   void exchange(const json& request, FreshInputs& fresh, std::vector<HostTensor>& unseen);
   json memory(const json&);
   json serve_clients(const json&);

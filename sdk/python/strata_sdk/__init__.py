@@ -7,7 +7,17 @@ and the timed loop.
 """
 
 from . import overlay
-from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
+from .capabilities import (
+    MeasuresLayers,
+    Operation,
+    Profiles,
+    ReadsWeights,
+    RecordedIteration,
+    Reports,
+    Serves,
+    TimesOperations,
+    Trains,
+)
 from .errors import LevelError, UnavailableError, UnsupportedError
 from .level import Job, Level
 from .sample_level import SampleLevel
@@ -19,11 +29,14 @@ __all__ = [
     "Level",
     "LevelError",
     "MeasuresLayers",
+    "Operation",
     "Profiles",
     "ReadsWeights",
+    "RecordedIteration",
     "Reports",
     "SampleLevel",
     "Serves",
+    "TimesOperations",
     "Trains",
     "UnavailableError",
     "UnsupportedError",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import types
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -142,3 +143,40 @@ class MeasuresLayers(ABC):
     def layer_norms(self) -> list[dict[str, Any]]:
         """Sizes by layer in a step of the batch that set_batch() took, which is not made
         (docs/protocol.md, `norms`)."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of an iteration. `operation`: as ATen calls it, or the level's own word;
+    `layer`: the module's path, empty for the network itself, None where it is not known; `kernel`:
+    what computes it, empty where the level does not say; `shapes`: of its tensors; `moves_only`: it
+    computes nothing. Times in nanoseconds of the clock of its iteration."""
+
+    operation: str
+    begin_ns: int
+    end_ns: int
+    layer: str | None = None
+    kernel: str = ""
+    shapes: Sequence[Sequence[int]] = ()
+    moves_only: bool = False
+
+
+@dataclass(frozen=True)
+class RecordedIteration:
+    """An iteration and its operations, one after the other, all by one clock, in nanoseconds."""
+
+    begin_ns: int
+    end_ns: int
+    operations: Sequence[Operation]
+
+
+class TimesOperations(ABC):
+    """The operations of an iteration can be timed one by one."""
+
+    @abstractmethod
+    def record_operations(
+        self, iterate: Callable[[int], None], indices: Sequence[int]
+    ) -> Sequence[RecordedIteration]:
+        """Calls iterate(index) for each, which is one iteration (set_input to outputs), and gives
+        what was recorded. Of operations within others only the outermost count. Raises
+        UnsupportedError where a device or a variant cannot."""

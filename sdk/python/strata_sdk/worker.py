@@ -19,8 +19,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from . import ending, errors, loop, measuring, serving, training
-from .capabilities import MeasuresLayers, Profiles, ReadsWeights, Reports, Serves, Trains
+from . import ending, errors, loop, measuring, operation_times, serving, training
+from .capabilities import (
+    MeasuresLayers,
+    Profiles,
+    ReadsWeights,
+    Reports,
+    Serves,
+    TimesOperations,
+    Trains,
+)
 from .errors import BadRequest, UnavailableError, UnsupportedError
 from .level import Level, read_job
 from .request import Request, natural, parse
@@ -473,11 +481,12 @@ _OPERATIONS: dict[str, Callable[[Worker, Request], dict]] = {
     "report": Worker.report,
     "unload": Worker.unload,
     "serve": serving.serve,
+    "operations": operation_times.operations,
     **training.OPERATIONS,
 }
 
 # operations in which nothing is said: each of their iterations counts
-_TIMED = ("measure", "serve", "profile", "steps", "evaluate")
+_TIMED = ("measure", "serve", "profile", "steps", "evaluate", "operations")
 
 # what an operation needs of a level; of all in training.OPERATIONS it is Trains, too
 _NEEDS: dict[str, type] = {
@@ -486,4 +495,5 @@ _NEEDS: dict[str, type] = {
     "serve": Serves,
     "profile": Profiles,
     "norms": MeasuresLayers,
+    "operations": TimesOperations,
 }

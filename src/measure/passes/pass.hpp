@@ -26,6 +26,7 @@ Result<void> prove_levels(CaseRun& point);
 Result<void> tune_levels(CaseRun& point);
 Result<void> compare_layers(CaseRun& point);
 Result<void> measure_levels(CaseRun& point);
+Result<void> profile_levels(CaseRun& point);
 Result<void> visit_batch_sizes(CaseRun& point);
 Result<void> serve_levels(CaseRun& point);
 Result<void> score_levels(CaseRun& point);

@@ -17,6 +17,7 @@ document::Section result_section(const analysis::RunResult& run, const analysis:
 
 // What options of the run add: a training step's phases, several clients, the limit of --slo, what --tuned tried, one
 // artefact over several batch sizes.
+document::Section profile_section(const analysis::CaseResult& one_case);
 document::Section phases_section(const analysis::CaseResult& one_case);
 document::Section clients_section(const analysis::CaseResult& one_case);
 document::Section slo_section(const analysis::CaseResult& one_case);

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--profile: where the time of an iteration goes, by the operations that levels tell."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import MODEL
+
+SLOW = [
+    ["conv2d", "conv", 3_000_000, 20_000],
+    ["relu", "act", 1_000_000, 80_000],
+    ["odd", None, 5000, 0],
+]
+FAST = [["convolution", "conv", 1_000_000, 0]]
+ASKED = ["--restarts", "1", "--budget", "1s", "--threads", "1", "--format", "json"]
+
+
+def profiled(strata, *more: str, verb: str = "compare"):
+    asked = ["--profile"] if verb == "compare" else []
+    done = strata.run(verb, MODEL, *asked, *ASKED, "--store", str(strata.store), *more)
+    assert done.stdout, done.stderr
+    return done, {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}
+
+
+@pytest.mark.parametrize("verb", ["compare", "profile"])
+def test_operations_of_each_level_are_shown_part_beside_part(strata, verb):
+    strata.level("one", rank=1, operations=SLOW)
+    strata.level("two", rank=2, operations=FAST)
+    _, rows = profiled(strata, verb=verb)
+    profile = rows["one"]["profile"]
+    assert [(each["operation"], each["layer"]) for each in profile["operations"]] == [
+        ("conv2d", "conv"),
+        ("relu", "act"),
+        ("odd", None),
+    ]
+    assert profile["operations"][0]["ms"] == pytest.approx(3) and profile["plain_ms"] > 0
+    gaps = sum(each["ms"] + each["gap_ms"] for each in profile["operations"])
+    assert gaps + profile["after_ms"] == pytest.approx(profile["profiled_ms"])
+    shown = strata.run("show", "last", "--store", str(strata.store)).stdout
+    lines = {
+        line.split("  ")[1].strip(): line for line in shown.splitlines() if line.startswith("  ")
+    }
+    assert "3.00 ms" in lines["conv"] and "1.00 ms" in lines["conv"], shown
+    assert "101 us" in lines["between operations"], shown
+    assert "5.00 us" in lines["(of no known part)"], shown
+
+
+def test_a_level_that_tells_none_says_so_and_keeps_its_numbers(strata):
+    strata.level("one", rank=1, operations=SLOW)
+    strata.level("two", rank=2)
+    _, rows = profiled(strata)
+    assert rows["two"]["state"] == "measured" and not rows["two"]["profile"]["operations"]
+    assert "does not time its operations" in rows["two"]["profile"]["note"]
+    shown = strata.run("show", "last", "--store", str(strata.store)).stdout
+    assert "two has no profile: the level does not time its operations." in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"operations": [], "wall_ns": [5] * 20, "after_ns": [5]}, "after_ns"),
+        ({"operations": "x"}, '"operations"'),
+    ],
+)
+def test_times_that_are_none_cost_the_profile_alone(strata, answer, words):
+    strata.level("one", rank=1)
+    strata.level("two", rank=2, operations=FAST, ops={"operations": {"answer": answer}})
+    _, rows = profiled(strata)
+    assert rows["two"]["state"] == "measured" and words in rows["two"]["profile"]["note"], rows[
+        "two"
+    ]
+
+
+def test_times_that_do_not_add_up_cost_the_profile_and_say_so(strata):
+    strata.level("one", rank=1)
+    wrong = [["conv2d", "conv", 3_000_000, -20_000]]
+    strata.level("two", rank=2, operations=wrong)
+    _, rows = profiled(strata)
+    assert rows["two"]["state"] == "measured" and "gap_ns" in rows["two"]["profile"]["note"], rows[
+        "two"
+    ]
+
+
+def test_without_it_nothing_is_profiled(strata):
+    strata.level("one", rank=1, operations=SLOW)
+    done = strata.run("compare", MODEL, *ASKED, "--store", str(strata.store))
+    assert json.loads(done.stdout)["cases"][0]["rows"][0]["profile"] is None

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations timed one by one (docs/protocol.md, operations): each level that can tells them with
+their layers, they add up, and what costs time is found where it is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from client import Failed, Worker
+from torch import Tensor, nn
+
+from strata_sdk import operation_times
+
+LEVELS = ["eager", "onednn", "static"]
+
+
+@pytest.fixture(params=LEVELS)
+def worker(request, bundles, artefacts, tmp_path):
+    level = request.param
+    bundle = bundles("mnist")
+    cache = artefacts(level, "mnist") if level == "static" else tmp_path
+    with Worker(level, bundle, cache) as running:
+        running.load()
+        yield level, running
+
+
+def totals(answer: dict) -> list[int]:
+    operations = answer["operations"]
+    return [
+        sum(each["ns"][i] + each["gap_ns"][i] for each in operations) + answer["after_ns"][i]
+        for i in range(len(answer["wall_ns"]))
+    ]
+
+
+def test_operations_and_gaps_add_up_to_the_iteration_and_name_their_layers(worker):
+    level, running = worker
+    answer = running.ask("operations", iterations=3, indices=[0, 1, 0])
+    assert totals(answer) == answer["wall_ns"] and len(answer["wall_ns"]) == 3
+    layers = [each["layer"] for each in answer["operations"] if not each["moves_only"]]
+    named = [layer for layer in dict.fromkeys(layers) if layer]
+    assert named[:2] == ["conv1", "conv2"] or named[:3] == ["conv1", "relu1", "conv2"], named
+    assert {"conv1", "conv2", "fc1", "fc2"} <= set(named), (level, named)
+    convolutions = [each for each in answer["operations"] if "conv" in each["operation"]]
+    assert len(convolutions) >= 2 and all(min(each["ns"]) > 0 for each in convolutions)
+    # what is recorded is no other answer
+    running.prove([0])
+
+
+def test_a_request_that_fits_no_ring_is_refused(worker):
+    _, running = worker
+    for wrong in ({"iterations": 2, "indices": [0]}, {"iterations": 1, "indices": [99]}):
+        with pytest.raises(Failed) as failed:
+            running.ask("operations", **wrong)
+        assert failed.value.code == "bad_request"
+
+
+class Slow(nn.Module):
+    """Sleeps between two layers, and computes one of them eleven times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.again, self.last = nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x).relu()
+        for _ in range(11):
+            x = self.again(x)
+        time.sleep(0.003)
+        return self.last(x)
+
+
+def recorded(module: nn.Module, x: Tensor):
+    def iterate(_index: int) -> None:
+        with torch.inference_mode():
+            module(x)
+
+    return operation_times.answer(operation_times.of_module(module, iterate, [0, 0, 0]))
+
+
+def test_python_between_two_layers_is_a_gap_in_front_of_the_second():
+    answer = recorded(Slow(), torch.randn(8, 64))
+    gaps = {
+        (each["operation"], each["layer"]): min(each["gap_ns"]) for each in answer["operations"]
+    }
+    slow = gaps.pop(("linear", "last"))
+    assert 3e6 <= slow < 3.6e6 and max(gaps.values()) < 0.5e6, (slow, gaps)
+
+
+def test_a_layer_that_runs_several_times_has_as_many_operations():
+    answer = recorded(Slow(), torch.randn(8, 64))
+    layers = [each["layer"] for each in answer["operations"] if each["operation"] == "linear"]
+    assert layers == ["first"] + 11 * ["again"] + ["last"]
+
+
+def test_backward_has_the_layer_of_the_operation_that_it_is_the_gradient_of():
+    module, x = (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 2)),
+        torch.randn(2, 3, 8, 8),
+    )
+
+    def iterate(_index: int) -> None:
+        module.zero_grad()
+        module(x).sum().backward()
+
+    answer = operation_times.answer(operation_times.of_module(module, iterate, [0]))
+    by_name = {each["operation"]: each["layer"] for each in answer["operations"]}
+    assert (
+        by_name["convolution_backward"] == "0" and by_name["native_batch_norm_backward"] == "1"
+    ), by_name
+    assert "3" in {each["layer"] for each in answer["operations"] if each["operation"] == "mm"}
+
+
+def test_operations_that_differ_from_iteration_to_iteration_are_refused():
+    calls = iter([nn.ReLU(), nn.Tanh()])
+    x = torch.randn(4)
+
+    def iterate(_index: int) -> None:
+        next(calls)(x)
+
+    with pytest.raises(Exception, match="relu and tanh"):
+        operation_times.answer(operation_times.of_module(nn.ReLU(), iterate, [0, 1]))
