@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from strata_sdk import operation_times
 
-LEVELS = ["eager", "onednn", "static"]
+LEVELS = ["eager", "libtorch", "torchscript", "onednn", "static"]
 
 
 @pytest.fixture(params=LEVELS)
