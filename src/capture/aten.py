@@ -11,7 +11,6 @@ from torch.fx import Node
 
 # Their result has the values of their first argument; those that do not copy may share its memory.
 SAME_VALUES = {"alias", "clone", "contiguous", "detach", "detach_", "lift_fresh", "lift_fresh_copy"}
-DETACHES = {"detach", "detach_"}
 COPIES = {"clone", "lift_fresh_copy"}
 DROPOUTS = {
     "dropout",

@@ -19,7 +19,6 @@ from torch.fx import Node
 from capture.aten import (
     CASTS,
     COPIES,
-    DETACHES,
     DROPOUTS,
     LIKE,
     PADS,
@@ -43,18 +42,18 @@ from capture.functional_graph import (
 )
 
 
-def make_functional(program: ExportedProgram) -> Functional:
-    """The functional graph of a program with fixed shapes, without dead operations. Raises
-    NotFunctional."""
-    return _Walk(program).run()
+def make_functional(program: ExportedProgram, trains: bool = False) -> Functional:
+    """The functional graph of a program with fixed shapes, without dead operations. `trains`: with
+    each detach that may stop a gradient. Raises NotFunctional."""
+    return _Walk(program, trains).run()
 
 
 class _Walk:
     """`held` has, for every memory that a node of the program names, what lies there now: a Value,
     a Tensor (a constant), or a list of these."""
 
-    def __init__(self, program: ExportedProgram) -> None:
-        self.program = program
+    def __init__(self, program: ExportedProgram, trains: bool) -> None:
+        self.program, self.trains = program, trains
         self.flat = Functional()
         self.same: dict[Node, Node] = {}  # a node whose result is the very tensor of another
         self.groups: dict[Node, set[Node]] = {}  # nodes that may share memory, by each of them
@@ -227,6 +226,8 @@ class _Walk:
         first = next(iter(args.values()), None)
         if not isinstance(first, Value):
             return False  # of a constant it is done in earnest: what follows may depend on strides
+        if self.trains and name == "detach" and first.kind in ("parameter", "node"):
+            return False  # it stops a gradient
         no_padding = name in PADS and not any(args["pad"])
         return (
             name in SAME_VALUES
@@ -237,7 +238,7 @@ class _Walk:
     def _same_values(self, node: Node, operands: dict[str, Any]) -> None:
         source = self._root(next(iter(operands.values())))
         held = self.held[source]
-        if name_of(node.target) in DETACHES:
+        if name_of(node.target) == "detach_" and held.kind != "input":
             self.flat.detached.append((node, held))
         if name_of(node.target) in COPIES:
             self._own(node, held)

@@ -38,7 +38,7 @@ class Operation:
 @dataclass
 class Functional:
     """The whole: `updates` maps the name of a buffer to its new value; `detached` has the values
-    through which somewhere no gradient flows, which the operations do not say."""
+    that were detached in place, so that no gradient flows, which the operations do not say."""
 
     inputs: list[Value] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)

@@ -51,14 +51,14 @@ def write_graph(
     inputs; both in order; `trained`: the parameters that are (None: all). A program that has no
     functional graph writes nothing."""
     try:
-        flat = _functional(program)
+        flat = _functional(program, mode == "train")
         if mode == "infer" and flat.updates:
             raise NotFunctional(
                 f"the network changes its buffer '{next(iter(flat.updates))}' in eval mode"
             )
         if mode == "train" and (stopped := stopped_gradient(flat)) is not None:
             raise NotFunctional(
-                "a gradient stops at a detach, which the list of operations does not say", stopped
+                "a gradient stops at a detach_, which the list of operations does not say", stopped
             )
         described, constants = _described(flat, module, mode, names, inputs)
         _mark_frozen(described, trained)
@@ -79,15 +79,15 @@ def write_graph(
     return {"ok": True, "what": "", "where": ""}
 
 
-def _functional(program: ExportedProgram) -> Functional:
+def _functional(program: ExportedProgram, trains: bool) -> Functional:
     try:
-        return make_functional(program)
+        return make_functional(program, trains)
     except NotFunctional as error:
         if not error.aliased:
             raise
         # PyTorch's own pass knows views that are written through, at the price of shattering a few
         # operations.
-        return make_functional(program.run_decompositions({}))
+        return make_functional(program.run_decompositions({}), trains)
 
 
 class _Description:

@@ -6,7 +6,7 @@ import functools
 
 import torch
 import torch.nn.functional as F
-from backward_parts import PARTS, Bent, Chosen, Composed, Grown  # noqa: F401
+from backward_parts import PARTS, Bent, Chosen, Composed, Grown, Stopped  # noqa: F401
 from recurrent_networks import Gates, Lstms  # noqa: F401
 from torch import Tensor, nn
 from torchvision.ops import StochasticDepth

@@ -159,4 +159,27 @@ class Bent(nn.Module):
         return torch.cat([part.flatten(1) for part in parts], 1)
 
 
-PARTS = {"Bent": (4, 6), "Grown": (2, 8, 6), "Chosen": (4, 6), "Composed": (2, 7, 6)}
+class Stopped(nn.Module):
+    """Gradients that stop: of a parameter, of what rounds (straight through), of a part of a
+    tensor, of a factor that is otherwise trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.out = nn.Linear(6, 8), nn.Linear(8, 5)
+        self.scale = nn.Parameter(torch.linspace(0.5, 1.5, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.fc(x)
+        y = y / (1 + y.abs().amax(-1, keepdim=True).detach())
+        y = y + (torch.floor(4 * y) / 4 - y).detach()
+        y = y * self.scale + torch.cat([y[..., :3].detach(), y[..., 3:]], -1) * self.scale.detach()
+        return self.out(torch.relu(y)).mean(1) + (y.detach() * self.scale).mean((1, 2))[:, None]
+
+
+PARTS = {
+    "Bent": (4, 6),
+    "Grown": (2, 8, 6),
+    "Chosen": (4, 6),
+    "Composed": (2, 7, 6),
+    "Stopped": (4, 6),
+}

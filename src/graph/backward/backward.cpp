@@ -39,7 +39,7 @@ void spread_needs(Tape& tape) {
   for (const auto& parameter : graph.parameters)
     if (!parameter.frozen && is_floating(graph.value(parameter.value).type)) tape.need(parameter.value);
   for (const auto& node : graph.nodes) {
-    if (!wants_any(tape, node)) continue;
+    if (node.operation() == "detach" || !wants_any(tape, node)) continue;
     for (const int output : node.outputs)
       if (is_floating(graph.value(output).type)) tape.need(output);
   }

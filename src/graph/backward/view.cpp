@@ -73,6 +73,9 @@ void joined(Tape& tape) {
   tape.give("self", gradient);
 }
 
+// Its result wants no gradient (backward.cpp).
+void stops(Tape&) {}
+
 void unbind(Tape& tape) {
   tape.give("self", tape.call("stack.default", {tensors_argument("tensors", of_all_parts(tape)), tape.same("dim")}));
 }
@@ -80,12 +83,26 @@ void unbind(Tape& tape) {
 }  // namespace
 
 std::span<const BackwardRule> view_rules() {
-  static constexpr BackwardRule all[] = {
-      {"chunk", joined},      {"clone", same},         {"contiguous", same},     {"expand", expand},
-      {"expand_as", expand},  {"flatten", reshape},    {"permute", permute},     {"reshape", reshape},
-      {"select", select},     {"slice", slice},        {"split", joined},        {"split_with_sizes", joined},
-      {"squeeze", reshape},   {"t", matrix_transpose}, {"transpose", transpose}, {"unbind", unbind},
-      {"unflatten", reshape}, {"unsqueeze", reshape},  {"view", reshape}};
+  static constexpr BackwardRule all[] = {{"chunk", joined},
+                                         {"clone", same},
+                                         {"contiguous", same},
+                                         {"detach", stops},
+                                         {"expand", expand},
+                                         {"expand_as", expand},
+                                         {"flatten", reshape},
+                                         {"permute", permute},
+                                         {"reshape", reshape},
+                                         {"select", select},
+                                         {"slice", slice},
+                                         {"split", joined},
+                                         {"split_with_sizes", joined},
+                                         {"squeeze", reshape},
+                                         {"t", matrix_transpose},
+                                         {"transpose", transpose},
+                                         {"unbind", unbind},
+                                         {"unflatten", reshape},
+                                         {"unsqueeze", reshape},
+                                         {"view", reshape}};
   return all;
 }
 

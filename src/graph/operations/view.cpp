@@ -231,6 +231,7 @@ constexpr Operation strided(std::string_view name, OutputRule rule) {
 
 std::span<const Operation> view_operations() {
   static constexpr Operation all[] = {strided("chunk", chunk),
+                                      reshape_like("detach", same_as_self),
                                       strided("expand", expand),
                                       strided("expand_as", expand),
                                       reshape_like("flatten", flatten),
