@@ -55,7 +55,7 @@ class OneUpdate final : public primitives::Update {
       buffers_.push_back(library_.allocate(parameter_.view));
     starts_at_zero_ = optimiser.adam() != nullptr;
   }
-  void execute(const core::Optimiser& optimiser, std::int64_t step) override {
+  void execute(const core::Optimiser& optimiser, std::int64_t step, float) override {
     const auto rates = rates_of(optimiser, step, has_buffers_);
     float* second = rates.adam != 0 ? buffers_[1].data() : nullptr;
     kit_cuda::descend(library_.stream(), rates, {parameter_.data(), buffers_[0].data(), second}, gradient_.data(),

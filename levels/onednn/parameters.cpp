@@ -46,15 +46,26 @@ class OneUpdate final : public primitives::Update {
     starts_at_zero_ = optimiser.adam() != nullptr;
   }
 
-  void execute(const core::Optimiser& optimiser, std::int64_t step) override {
+  void execute(const core::Optimiser& optimiser, std::int64_t step, float clipped) override {
     if (optimiser.adam() != nullptr)
-      descend(primitives::AdamStep(optimiser, step));
+      descend(primitives::AdamStep(optimiser, step), clipped);
     else
-      descend(optimiser, *optimiser.sgd());
+      descend(optimiser, *optimiser.sgd(), clipped);
+  }
+  std::optional<double> gradient_squares() const override {
+    const auto* g = static_cast<const float*>(gradient_.get_data_handle());
+    double squares = 0;
+#pragma omp parallel for simd reduction(+ : squares) schedule(static)
+    for (std::int64_t i = 0; i < count_; ++i) squares += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+    return squares;
   }
 
-  bool has_buffers() const override { return has_buffers_; }
-  void drop_buffers() override { has_buffers_ = false; }
+  bool has_buffers() const override {
+    return has_buffers_;
+  }
+  void drop_buffers() override {
+    has_buffers_ = false;
+  }
   void read_buffer(std::size_t which, std::byte* into) const override {
     copy(engine_, parameter_.home, buffers_[which].storage->data, row_major(parameter_.home.get_dims()), into);
   }
@@ -65,13 +76,15 @@ class OneUpdate final : public primitives::Update {
   }
 
  private:
-  float* floats(std::size_t which) const { return reinterpret_cast<float*>(buffers_[which].storage->data); }
+  float* floats(std::size_t which) const {
+    return reinterpret_cast<float*>(buffers_[which].storage->data);
+  }
   void clear() const {
     for (std::size_t i = 0; i < buffers_.size(); ++i)
       std::memset(floats(i), 0, static_cast<std::size_t>(count_) * sizeof(float));
   }
 
-  void descend(const core::Optimiser& optimiser, const core::Sgd& sgd) {
+  void descend(const core::Optimiser& optimiser, const core::Sgd& sgd, float clipped) {
     auto* w = reinterpret_cast<float*>(parameter_.data);
     auto* v = floats(0);
     const auto* g = static_cast<const float*>(gradient_.get_data_handle());
@@ -81,27 +94,27 @@ class OneUpdate final : public primitives::Update {
                before = has_buffers_ ? momentum : 0.0F;
     if (momentum == 0) {
 #pragma omp parallel for simd schedule(static)
-      for (std::int64_t i = 0; i < count_; ++i) w[i] -= rate * (g[i] + decay * w[i]);
+      for (std::int64_t i = 0; i < count_; ++i) w[i] -= rate * (clipped * g[i] + decay * w[i]);
       return;
     }
     const float of_v = sgd.nesterov ? momentum : 1.0F, of_d = sgd.nesterov ? 1.0F : 0.0F;
     if (!has_buffers_) std::memset(v, 0, static_cast<std::size_t>(count_) * sizeof(float));
 #pragma omp parallel for simd schedule(static)
     for (std::int64_t i = 0; i < count_; ++i) {
-      const float d = g[i] + decay * w[i];
+      const float d = clipped * g[i] + decay * w[i];
       v[i] = before * v[i] + share * d;
       w[i] -= rate * (of_d * d + of_v * v[i]);
     }
     has_buffers_ = true;
   }
 
-  void descend(const primitives::AdamStep& a) {
+  void descend(const primitives::AdamStep& a, float clipped) {
     if (!has_buffers_) clear();
     auto *w = reinterpret_cast<float*>(parameter_.data), *m = floats(0), *v = floats(1);
     const auto* g = static_cast<const float*>(gradient_.get_data_handle());
 #pragma omp parallel for simd schedule(static)
     for (std::int64_t i = 0; i < count_; ++i) {
-      const float d = g[i] + a.decay * w[i];
+      const float d = clipped * g[i] + a.decay * w[i];
       m[i] = a.beta1 * m[i] + a.share1 * d;
       v[i] = a.beta2 * v[i] + a.share2 * d * d;
       w[i] = a.decay_factor * w[i] - a.rate * m[i] / (std::sqrt(v[i]) / a.root + a.eps);

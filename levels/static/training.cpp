@@ -45,6 +45,7 @@ GeneratedTraining::GeneratedTraining(const fs::path& file) : Generated(file) {
   find(drop_momentum, "model_drop_momentum");
   find(set_optimiser, "model_set_optimiser");
   find(set_adam, "model_set_adam");
+  find(set_clip_norm, "model_set_clip_norm");
   find(set_steps, "model_set_steps");
   find(set_dropout, "model_set_dropout");
   find(read_draws, "model_read_draws");
@@ -204,6 +205,8 @@ void Training::set_rate(double rate) {
 
 void Training::send_optimiser() {
   const auto narrow = [](double value) { return static_cast<float>(value); };
+  if (program_.set_clip_norm(network_->model(), optimiser_.clip_norm) != 0)
+    throw Failure("unsupported", "the program was generated for a case that does not clip gradients");
   if (const auto* sgd = optimiser_.sgd())
     return program_.set_optimiser(network_->model(), narrow(optimiser_.lr), narrow(sgd->momentum),
                                   narrow(sgd->dampening), narrow(optimiser_.weight_decay), sgd->nesterov ? 1 : 0);

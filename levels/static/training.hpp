@@ -30,6 +30,7 @@ struct GeneratedTraining : Generated {
   decltype(model_drop_momentum)* drop_momentum;
   decltype(model_set_optimiser)* set_optimiser;
   decltype(model_set_adam)* set_adam;
+  decltype(model_set_clip_norm)* set_clip_norm;
   decltype(model_set_steps)* set_steps;
   decltype(model_set_dropout)* set_dropout;
   decltype(model_read_draws)* read_draws;

@@ -235,6 +235,7 @@ class GenerateOptions(NetworkOptions, total=False):
         threads: of the capture, and of the program where it is given none.
         target: what the program calls: "onednn", "libtorch" or "cuda".
         loss: of the training step, as in `compare`.
+        clip_norm: of the training step: clip gradients to this norm of all together.
         memory_budget: the most that activations and gradients may take, "200MB" or "70%"; what does
             not fit is computed again.
         tune: time the kernels that can run each layer, on this machine, and use the fastest.
@@ -246,6 +247,7 @@ class GenerateOptions(NetworkOptions, total=False):
     threads: int
     target: str
     loss: str
+    clip_norm: float
     memory_budget: str
     tune: bool
     train: bool

@@ -94,6 +94,7 @@ struct Descending {
   Rates sgd;
   AdamRates adam;
   bool is_adam;
+  float clipped = 1;  // what with() multiplies gradients by
 
   template <class Gradient>
   void by(const Place& place, Extent count, const Gradient& gradient) const {
@@ -103,7 +104,7 @@ struct Descending {
       descend_by(sgd, place.weight, place.first, count, gradient);
   }
   void with(const Place& place, const float* gradient, Extent count) const {
-    by(place, count, [=](Extent i) { return gradient[i]; });
+    by(place, count, [=, share = clipped](Extent i) { return share * gradient[i]; });
   }
   bool keeps_buffers() const { return is_adam || !sgd.plain; }
 };
@@ -118,9 +119,10 @@ inline Place place_of(Internals& in, int weight) {
 }
 
 // A whole parameter by all threads; `gradient` lies as its home does.
-inline void descend_all(Internals& in, int number, const float* gradient) {
+inline void descend_all(Internals& in, int number, const float* gradient, float clipped = 1) {
   auto& entry = in.weights[static_cast<std::size_t>(number)];
-  const auto step = descending(in.training, entry.has_momentum);
+  auto step = descending(in.training, entry.has_momentum);
+  step.clipped = clipped;
   const auto place = place_of(in, number);
   const auto count =
       static_cast<Extent>(in.stored[static_cast<std::size_t>(entry.home)].desc.get_size() / sizeof(float));
@@ -135,8 +137,11 @@ inline void descend_all(Internals& in, int number, const float* gradient) {
 struct Descent {
   Internals* in;
   int weight;
-  memory gradient;
-  void operator()() const { descend_all(*in, weight, static_cast<const float*>(gradient.get_data_handle())); }
+  memory gradient, share;  // the last may be none
+  void operator()() const {
+    descend_all(*in, weight, static_cast<const float*>(gradient.get_data_handle()),
+                share ? *static_cast<const float*>(share.get_data_handle()) : 1.0F);
+  }
 };
 
 }  // namespace kit

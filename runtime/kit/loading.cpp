@@ -231,6 +231,9 @@ void Program::set_optimiser(const Sgd& sgd) {
   loading().training.sgd = sgd;
   loading().training.is_adam = false;
 }
+void Program::set_clip_norm(double norm) {
+  loading().training.clip_norm = norm;
+}
 void Program::drop_momentum() {
   for (auto& weight : loading().weights) weight.has_momentum = false;
   loading().training.steps = 0;

@@ -64,6 +64,7 @@ struct TrainingState {
   Sgd sgd;
   Adam adam;
   bool is_adam = false;
+  double clip_norm = 0;    // 0: gradients are not clipped
   std::int64_t steps = 0;  // done, by which Adam corrects its bias
   bool dropout = true;
   int dropouts = 0;         // of the program

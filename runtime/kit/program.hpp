@@ -114,6 +114,8 @@ class Program {
   // set.
   void set_optimiser(const Sgd& sgd);
   void set_optimiser(const Adam& adam);
+  // The largest norm of all gradients together, of a program that clips them; 0: as they are.
+  void set_clip_norm(double norm);
   // All buffers of the optimiser, and the count of steps that Adam's bias correction goes by.
   void drop_momentum();
   void set_steps(std::int64_t done);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What training changes: parameters and buffers at home in one layout, the optimiser, counts; reading and writing them.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -42,6 +43,29 @@ void clear_if_new(Internals& in, LoadedWeight& loaded_weight) {
 struct Count {
   std::int64_t* count;
   void operator()() const { ++*count; }
+};
+
+// As torch.nn.utils.clip_grad_norm_ has it, summed in float64.
+struct Clipping {
+  const TrainingState* training;
+  std::vector<std::pair<memory, Extent>> gradients;
+  memory share;
+  void operator()() const {
+    double squares = 0;
+    if (training->clip_norm > 0)
+      for (const auto& [gradient, count] : gradients)
+        squares += squares_of(static_cast<const float*>(gradient.get_data_handle()), count);
+    const double clipped = training->clip_norm > 0 ? training->clip_norm / (std::sqrt(squares) + 1e-6) : 1;
+    *static_cast<float*>(share.get_data_handle()) = static_cast<float>(std::min(clipped, 1.0));  // NaN stays
+  }
+
+ private:
+  static double squares_of(const float* values, Extent count) {
+    double squares = 0;
+#pragma omp parallel for simd reduction(+ : squares) schedule(static) if (count > 16384)
+    for (Extent i = 0; i < count; ++i) squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    return squares;
+  }
 };
 
 }  // namespace
@@ -168,6 +192,16 @@ bool Program::write_square(const char* name, const float* data) {
   return true;
 }
 
+void clip_gradients(Program& program, const ClipGradients& how) {
+  Internals& in = program.internals();
+  Clipping clipping{&in.training, {}, in.handle(how.share, row_major({1}))};
+  for (const auto& gradient : how.gradients) {
+    const auto count = gradient.shape.elements();
+    clipping.gradients.emplace_back(in.handle(gradient, row_major({std::max<Extent>(count, 1)})), count);
+  }
+  in.add_own(std::move(clipping), false, "kit:norm of gradients");
+}
+
 void descend(Program& program, const Descend& how) {
   Internals& in = program.internals();
   const int number = how.parameter.number;
@@ -179,7 +213,8 @@ void descend(Program& program, const Descend& how) {
     in.add_reorder(gradient, blocked);
     gradient = blocked;
   }
-  in.add_own(Descent{&in, number, gradient}, false, "kit:update");
+  const memory share = how.share ? in.handle(how.share, row_major({1})) : memory();
+  in.add_own(Descent{&in, number, gradient, share}, false, "kit:update");
 }
 
 }  // namespace kit

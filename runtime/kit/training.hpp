@@ -128,10 +128,16 @@ void log_softmax_backward(Program& program, const LogSoftmaxBackward& how);
 void negative_log_likelihood(Program& program, const Scores& how);
 void negative_log_likelihood_backward(Program& program, const Scores& how);
 
-// The parameter by SGD, from its row-major gradient.
+// What gradients, row-major, are multiplied by so that the norm of all together is at most that of set_clip_norm().
+struct ClipGradients {
+  std::vector<Tensor> gradients;
+  Tensor share;  // one number
+};
+void clip_gradients(Program& program, const ClipGradients& how);
+// The parameter by the optimiser, from its row-major gradient, times `share` where there is one.
 struct Descend {
   Weight parameter;
-  Tensor gradient;
+  Tensor gradient, share;
 };
 void descend(Program& program, const Descend& how);
 // The same by the gradient left [rows, shared] * right [shared, columns], which never lies in memory; the parameter is

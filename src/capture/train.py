@@ -28,6 +28,7 @@ from capture.training_step import (
     Named,
     Stepper,
     errors_of_runs,
+    norm_error,
     terms_of_means,
     train_envelope,
     train_mode,
@@ -285,6 +286,8 @@ class TrainCapture:
             "envelope": by_kind(envelope, even=name == "timed"),
             "grad_floor": exact.floor,
         }
+        if self.info["case"]["optimiser"]["clip_norm"]:
+            self.sets[name]["norm"] = norm_error(self.stepper.run(work, self.ring[0]))
         self.write(
             f"reference/{name}.train",
             {f"0/{k}": v.float() for k, v in exact.values.items()} | further,

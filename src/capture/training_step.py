@@ -177,6 +177,18 @@ def terms_of_means(module: nn.Module, before: Named, after: Named) -> dict[str, 
     return terms
 
 
+def norm_error(step: Named) -> float:
+    """How far eager's float32 norm of all gradients of a step, which it clips by, is from that of
+    the same gradients in float64, relatively: it adds up in float32."""
+    gradients = [value for name, value in step.items() if name.startswith("grad:")]
+    truth = torch.stack([g.double().norm() for g in gradients]).norm().item()
+    copies = [nn.Parameter(torch.zeros_like(g)) for g in gradients]
+    for copy_of, gradient in zip(copies, gradients):
+        copy_of.grad = gradient.clone()
+    found = nn.utils.clip_grad_norm_(copies, 1.0).item()
+    return max(LEAST, abs(found - truth) / max(truth, 1e-300))
+
+
 def train_envelope(
     stepper: Stepper,
     module: nn.Module,

@@ -32,7 +32,8 @@ void add_generate(CLI::App& app, int& exit_code) {
       "generate", "write the network as a static C++ program that needs neither PyTorch nor Python nor strata");
   auto a = std::make_shared<requests::GenerateRequest>();
   add_members(*verb, requests::members_of(*a));
-  for (const char* option : {"--memory-budget", "--loss"}) verb->get_option(option)->needs(verb->get_option("--train"));
+  for (const char* option : {"--memory-budget", "--loss", "--clip-norm"})
+    verb->get_option(option)->needs(verb->get_option("--train"));
   verb->footer(
       "Exit codes: 0 written; 1 the capture or the writing failed; 2 wrong usage; 3 the network has no graph, or an "
       "operation that cannot be written, or the environment lacks what is needed; 130, 143 ended by Ctrl-C or SIGTERM, "

@@ -81,6 +81,9 @@ Result<Program> compile(graph::Graph graph, const Options& options) {
 }
 
 Result<Program> compile(graph::TrainingGraph training, const Options& options) {
+  if (training.clip_norm > 0 && options.target != Target::cpu)
+    return fail("programs for CUDA do not clip gradients", "the levels on PyTorch do, or leave clip_norm out",
+                Exit::environment);
   return apply_passes(lower_training(std::move(training), options.block), options);
 }
 

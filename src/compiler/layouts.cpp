@@ -31,7 +31,7 @@ class Rules {
     if (name == "cat") return joined();
     if (name == "strata.convolution_backward_data") return convolution_backward(p_.value(node_.tensor("weight")));
     if (name == "strata.train_convolution") return gradient_of_weight(first().shape[1]);
-    if (name == "strata.convolution_backward_weights") return gradient_of_weight(out.shape[0]);
+    if (name == "strata.convolution_backward_weights") return alone(gradient_of_weight(out.shape[0]));
     if (name == "strata.batch_norm_train" || name == "strata.batch_norm_backward") return alike_in(best());
     if (name == "strata.dropout_train" && is_weight(operands_of(step_).front())) return plain;  // of ones
     if (name == "max_pool2d" || name == "strata.max_pool_train" || name == "strata.max_pool_backward" ||
@@ -95,6 +95,12 @@ class Rules {
     auto result = blocks_of(in, out);
     if (reads_plain(in)) result.front().plain_argument = "source";
     return result;
+  }
+
+  // A gradient that no update takes along is written row-major.
+  static Options alone(Options gradient) {
+    for (auto& option : gradient) option.out = Layout::plain;
+    return gradient;
   }
 
   // Over both axes of an image: a global average pooling, with or without the axes of one pixel left.

@@ -49,6 +49,7 @@ class Rewriter {
       rewrite();
       update_what_is_free();
     }
+    if (clips()) clip_and_update();
     if (!waiting_.empty() || !update_of_.empty()) {
       const auto name = waiting_.empty() ? update_of_.begin()->second.name : graph_.value(waiting_.front().second).name;
       throw NoStep{fmt::format("no step changes '{}'", name)};
@@ -122,6 +123,7 @@ class Rewriter {
 
   // The gradient is read by nothing but the update of one parameter, and nothing reads that parameter later.
   bool only_updates(int gradient, int parameter) const {
+    if (clips()) return false;
     const auto it = gradient_of_.find(gradient);
     const auto read = last_reader_.find(parameter);
     return it != gradient_of_.end() && it->second == std::vector<int>{parameter} &&
@@ -133,15 +135,32 @@ class Rewriter {
     for (const int output : graph_.nodes[now_].outputs)
       if (const auto it = gradient_of_.find(output); it != gradient_of_.end() && !done_.contains(output))
         for (const int parameter : it->second) waiting_.emplace_back(output, parameter);
+    if (clips()) return;
     std::erase_if(waiting_, [&](const auto& pair) {
       const auto [gradient, parameter] = pair;
       const auto read = last_reader_.find(parameter);
       if (read != last_reader_.end() && read->second > now_) return false;
-      const auto name = name_of_weight(parameter);
-      emit("strata.sgd.default", {tensor_argument("parameter", parameter), tensor_argument("gradient", gradient)},
-           {add_effect(name)}, "sgd." + name);
+      update(parameter, gradient, -1);
       return true;
     });
+  }
+  void update(int parameter, int gradient, int share) {
+    const auto name = name_of_weight(parameter);
+    emit("strata.sgd.default",
+         {tensor_argument("parameter", parameter), tensor_argument("gradient", gradient),
+          tensor_argument("share", share)},
+         {add_effect(name)}, "sgd." + name);
+  }
+  bool clips() const { return training_.clip_norm > 0; }
+  // Behind everything else.
+  void clip_and_update() {
+    Argument gradients{.name = "gradients", .kind = Argument::Kind::tensors, .plain = {}, .values = {}};
+    for (const auto& [gradient, parameter] : waiting_) gradients.values.push_back(gradient);
+    const int share = add_value("clipped_share", {1});
+    emit("strata.clip_gradients.default", {std::move(gradients), plain_argument("norm", training_.clip_norm)}, {share},
+         "clip_gradients");
+    for (const auto& [gradient, parameter] : waiting_) update(parameter, gradient, share);
+    waiting_.clear();
   }
 
   void rewrite() {

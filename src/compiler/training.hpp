@@ -17,7 +17,8 @@
 //       which gives y once more (passes/recompute.cpp)
 //   strata.nll_loss(scores), strata.nll_loss_backward(scores)    of the labels, which are no value of the program
 //   strata.log_softmax(scores), strata.log_softmax_backward(gradient, result)
-//   strata.sgd(parameter, gradient), strata.count(buffer)
+//   strata.sgd(parameter, gradient, share), strata.count(buffer)
+//   strata.clip_gradients(gradients, norm) -> share              [1], what each is multiplied by
 //   strata.sgd_of_product(parameter, left, right)                with fuse_gradients: the gradient is left * right
 // A workspace or mask is float32 [n], n its bytes in any layout divided by 4 and rounded up.
 #pragma once
@@ -28,8 +29,8 @@
 namespace strata::compiler {
 
 // As lower(). The labels are no input any more, the loss is the only output. A parameter is updated as soon as its
-// gradient is known and nothing else reads it. Errors: those of lower(), an operation of a training graph that has no
-// step, with its place in the model.
+// gradient is known and nothing else reads it; where gradients are clipped, when all are known. Errors: those of
+// lower(), an operation of a training graph that has no step, with its place in the model.
 Result<Program> lower_training(graph::TrainingGraph training, std::int64_t block = 16);
 
 }  // namespace strata::compiler

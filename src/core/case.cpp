@@ -29,7 +29,9 @@ std::string schedule_words(const Schedule& schedule) {
 
 // Every setting, so that a default that changes one day makes another case.
 std::string all_words(const Optimiser& optimiser) {
-  const auto schedule = optimiser.schedule ? schedule_words(*optimiser.schedule) : "none";
+  auto schedule = optimiser.schedule ? schedule_words(*optimiser.schedule) : "none";
+  // a setting of later on, said where it is used, so that keys of before stay
+  if (optimiser.clip_norm > 0) schedule += fmt::format(" clip_norm={}", optimiser.clip_norm);
   if (const auto* sgd = optimiser.sgd())
     return fmt::format("sgd lr={} momentum={} dampening={} weight_decay={} nesterov={} schedule={}", optimiser.lr,
                        sgd->momentum, sgd->dampening, optimiser.weight_decay, sgd->nesterov, schedule);
@@ -74,6 +76,7 @@ std::string words(const Optimiser& optimiser) {
     add("beta2", adam->beta2, usual_adam->beta2);
     add("eps", adam->eps, usual_adam->eps);
   }
+  add("clip_norm", optimiser.clip_norm, 0);
   if (sgd != nullptr) add("dampening", sgd->dampening, usual_sgd->dampening);
   add("lr", optimiser.lr, usual.lr);
   if (sgd != nullptr) add("momentum", sgd->momentum, usual_sgd->momentum);

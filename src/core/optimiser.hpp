@@ -4,6 +4,7 @@
 // case.hpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -43,6 +44,7 @@ struct Adam {
 // With the defaults of docs/bundle.md; usual_optimiser() has those of the other rules.
 struct Optimiser {
   double lr = 0.01, weight_decay = 0.0001;
+  double clip_norm = 0;  // of all gradients together, as torch.nn.utils.clip_grad_norm_ clips it; 0: as it is
   std::optional<Schedule> schedule;
   std::variant<Sgd, Adam> rule;
 
@@ -74,6 +76,11 @@ inline std::span<const std::string_view> buffer_prefixes(const Optimiser& optimi
 }
 // All that there are.
 inline constexpr std::array<std::string_view, 3> all_buffer_prefixes{"momentum:", "exp_avg:", "exp_avg_sq:"};
+
+// What every gradient is multiplied by, where all of them together have this norm.
+inline double clipped_share(const Optimiser& optimiser, double norm) {
+  return optimiser.clip_norm > 0 ? std::min(optimiser.clip_norm / (norm + 1e-6), 1.0) : 1.0;
+}
 
 // The learning rate of the step after `step` others: lr; lr gamma^floor(step/steps); lr (1 + cos(pi step/steps))/2.
 inline double learning_rate(const Optimiser& optimiser, std::int64_t step) {

@@ -37,6 +37,7 @@ Result<Optimiser> read_optimiser(const Json& value, const std::string& where) {
   Optimiser optimiser = usual.value_or(Optimiser());
   optimiser.lr = fields.number("lr", 0, HUGE_VAL, optimiser.lr);
   optimiser.weight_decay = fields.number("weight_decay", 0, HUGE_VAL, optimiser.weight_decay);
+  optimiser.clip_norm = fields.number("clip_norm", 0, HUGE_VAL, 0);
   if (auto* sgd = std::get_if<Sgd>(&optimiser.rule)) {
     sgd->momentum = fields.number("momentum", 0, HUGE_VAL, sgd->momentum);
     sgd->dampening = fields.number("dampening", 0, HUGE_VAL, sgd->dampening);
@@ -65,6 +66,7 @@ Json to_json(const Optimiser& optimiser) {
   Json fields{{"name", name_of(optimiser)},
               {"lr", optimiser.lr},
               {"weight_decay", optimiser.weight_decay},
+              {"clip_norm", optimiser.clip_norm},
               {"schedule", std::move(schedule)}};
   if (const auto* sgd = optimiser.sgd())
     fields.update({{"momentum", sgd->momentum}, {"dampening", sgd->dampening}, {"nesterov", sgd->nesterov}});

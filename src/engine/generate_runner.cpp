@@ -59,8 +59,11 @@ Result<core::CaseSpec> spec_of(const requests::GenerateRequest& a) {
   STRATA_TRY(generate::parse_memory_budget(a.memory_budget));
   if (!a.train && !a.memory_budget.empty())
     return fail("--memory-budget means nothing without --train", "leave --memory-budget out", Exit::usage);
+  if (!a.train && a.clip_norm)
+    return fail("--clip-norm means nothing without --train", "leave --clip-norm out", Exit::usage);
   auto options = a.options;
   if (a.train) options.mode = "train";
+  if (a.clip_norm) options.optimiser = fmt::format("sgd:clip_norm={}", *a.clip_norm);
   // what eager's runs are off in the mode is known where they are made
   if (a.target == "cuda" && a.options.precision != "fp32") options.device = "cuda";
   return plan::spec_of(options);

@@ -10,8 +10,11 @@ namespace {
 
 Result<graph::TrainingGraph> differentiated(const graph::Graph& network, const std::filesystem::path& bundle) {
   const auto question = STRATA_TRY(core::case_in(bundle));
-  const auto loss = STRATA_TRY(graph::loss_of(network, question.recipe.value_or(core::Recipe()).loss));
-  return graph::differentiate(network, loss);
+  const auto recipe = question.recipe.value_or(core::Recipe());
+  const auto loss = STRATA_TRY(graph::loss_of(network, recipe.loss));
+  auto training = STRATA_TRY(graph::differentiate(network, loss));
+  training.clip_norm = recipe.optimiser.clip_norm;
+  return training;
 }
 
 }  // namespace

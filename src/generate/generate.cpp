@@ -103,6 +103,12 @@ std::int64_t labels_of(const compiler::Program& program) {
   return 0;
 }
 
+double clip_norm_of(const compiler::Program& program) {
+  for (const auto& step : program.steps)
+    if (step.node.operation() == "strata.clip_gradients") return step.node.number("norm");
+  return 0;
+}
+
 bool is_training(const compiler::Program& program) {
   return program.graph.mode == graph::Mode::train;
 }
@@ -124,7 +130,10 @@ std::string plan_hpp(const Subject& subject, int threads) {
                       ports(program, program.graph.inputs), ports(program, program.graph.outputs));
   if (is_training(program))
     text += state_of(program) +
-            fmt::format("inline constexpr std::int64_t labels = {};  // that a step reads\n\n", labels_of(program));
+            fmt::format(
+                "inline constexpr std::int64_t labels = {};  // that a step reads\ninline constexpr double clip_norm = "
+                "{};  // of all gradients; 0: they are not clipped\n\n",
+                labels_of(program), clip_norm_of(program));
   text += fmt::format(
       "inline constexpr std::int64_t arena_bytes = {}, least_arena_bytes = {};  // no plan can go below the "
       "second\ninline constexpr std::int64_t parameters = {};\ninline constexpr int default_threads = {};  // 0: as "

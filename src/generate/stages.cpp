@@ -205,25 +205,19 @@ std::vector<Stage> stages_of(const Program& program) {
   }
   Names names;
   // the function that calls all stages, and names of the kit that a function of this name would hide
-  for (const char* word : {"build",       "relu",
-                           "clip",        "hardswish",
-                           "hardsigmoid", "silu",
-                           "sigmoid",     "tangent",
-                           "elu",         "gelu",
-                           "gelu_tanh",   "exponential",
-                           "square_root", "absolute",
-                           "square",      "line",
-                           "plus",        "times",
-                           "arena",       "input",
-                           "output",      "typed",
-                           "Type",        "Program",
-                           "Weight",      "Tensor",
-                           "Layout",      "Pool",
-                           "Shape",       "Port",
-                           "name",        "inputs",
-                           "outputs",     "state",
-                           "labels",      "parameters",
-                           "arena_bytes", "least_arena_bytes"})
+  for (const char* word : {"build",       "relu",        "clip",
+                           "hardswish",   "hardsigmoid", "silu",
+                           "sigmoid",     "tangent",     "elu",
+                           "gelu",        "gelu_tanh",   "exponential",
+                           "square_root", "absolute",    "square",
+                           "line",        "plus",        "times",
+                           "arena",       "input",       "output",
+                           "typed",       "Type",        "Program",
+                           "Weight",      "Tensor",      "Layout",
+                           "Pool",        "Shape",       "Port",
+                           "name",        "inputs",      "outputs",
+                           "state",       "labels",      "clip_norm",
+                           "parameters",  "arena_bytes", "least_arena_bytes"})
     names.unique(word);
   for (auto& stage : stages)
     stage.name = names.unique((stage.module.empty() ? "network" : stage.module) +

@@ -242,12 +242,14 @@ Try<std::optional<proof::UpdateVerdict>> last_step(Participant& participant, Ses
     STRATA_TRY(session.set_optimiser(proof::probe_optimiser()));
     STRATA_TRY(session.load_state(weights.path(), 0));
     loss = STRATA_TRY(session.prove({index}));
-    auto state = STRATA_TRY(session.state(gradients_of(parameters)));
+    // clipping is by the norm of all
+    const bool clips = reference.optimiser().clip_norm > 0;
+    auto state = STRATA_TRY(session.state(gradients_of(clips ? reference.parameters() : parameters)));
     gradients.push_back(state.tensors);
     const double spread =
         std::max(participant.evidence.own_spread, proof::gradient_spread(reference, "timed", gradients));
     update = proof::check_update(parameters, before.tensors, gradients.front(), after.tensors, reference.optimiser(),
-                                 lr, spread, steps);
+                                 lr, spread, steps, reference.norm_error("timed"));
     if (update.verdict.equal_work()) break;
   }
   const double timed = loss_in(timed_loss, index), again = loss_in(*loss, index),

@@ -97,6 +97,7 @@ class Rules {
     const auto fast = STRATA_TRY(step(buffered, with(decay, &core::Optimiser::lr, 2 * kInflatedRate)));
     judge("learning rate", {.before = &start.tensors, .a = &slow.tensors, .b = &fast.tensors, .factor = 2},
           "updates are not proportional to the learning rate");
+    STRATA_TRY(clipping(base, plain, start, first));
     STRATA_TRY(optional("dampening", zeroed, with(decay, &core::Sgd::dampening, 0.5), start, decayed, 0.5,
                         "dampening is not that of SGD"));
     return optional("Nesterov", base, with(decay, &core::Sgd::nesterov, true), start, decayed, 1.9,
@@ -108,8 +109,29 @@ class Rules {
     if (interrupted()) return tl::unexpected(Failure{.state = State::failed, .what = "interrupted"});
     return step_from(session_, from, optimiser, 0, weights_);
   }
-  void judge(const std::string& name, const proof::Pair& pair, const std::string& fault) {
-    participant_.training.rules.push_back({name, proof::check_pair(reference_.parameters(), pair, spread_, fault), ""});
+  void judge(const std::string& name, const proof::Pair& pair, const std::string& fault, double more_spread = 0) {
+    participant_.training.rules.push_back(
+        {name, proof::check_pair(reference_.parameters(), pair, spread_ + more_spread, fault), ""});
+  }
+  // To half of what the gradients' norm is, and to twice of it, which changes nothing.
+  Try<void> clipping(const StateFile& base, const core::Optimiser& plain, const TrainState& start,
+                     const TrainState& first) {
+    if (reference_.optimiser().clip_norm <= 0) return {};
+    const double size = proof::gradient_norm(first.tensors);
+    for (const double times : {0.5, 2.0}) {
+      const auto how = with(plain, &core::Optimiser::clip_norm, times * size);
+      const auto after = STRATA_TRY(step(base, how));
+      judge("gradient clipping",
+            {.before = &start.tensors,
+             .a = &first.tensors,
+             .b = &after.tensors,
+             .factor = 0,
+             .term = &first.tensors,
+             .prefix = "momentum:",
+             .scale = kInflatedRate * core::clipped_share(how, size)},
+            "gradients are not clipped to their norm", proof::strict_limit * reference_.norm_error("probe1"));
+    }
+    return {};
   }
   // A rule that the case may not use: a level that refuses it is not accused.
   Try<void> optional(const std::string& name, const StateFile& from, const core::Optimiser& optimiser,
@@ -149,6 +171,7 @@ class AdamRules {
     auto usual = with(with(reference_.optimiser(), &core::Optimiser::lr, kInflatedRate), &core::Optimiser::weight_decay,
                       kInflatedDecay);
     usual.schedule.reset();
+    usual.clip_norm = 0;
     auto other = usual;
     other.lr = 2 * kInflatedRate, other.weight_decay = 0;
     other.rule = core::Adam{.beta1 = 0.8, .beta2 = 0.99, .eps = 1e-4, .decoupled = usual.adam()->decoupled};
@@ -156,6 +179,9 @@ class AdamRules {
     for (const int t : {1, 10, 1000})
       STRATA_TRY(step(fmt::format("step {} from chosen buffers", t), chosen, usual, t - 1));
     STRATA_TRY(step("place of eps", chosen, with(usual, &core::Adam::eps, kInflatedEps), 9));
+    if (reference_.optimiser().clip_norm > 0)
+      STRATA_TRY(step("gradient clipping", chosen,
+                      with(usual, &core::Optimiser::clip_norm, proof::gradient_norm(gradient_) / 2), 9));
     return step("other settings", chosen, other, 2);
   }
 
@@ -202,11 +228,12 @@ class AdamRules {
     if (!before) return tl::unexpected(worker::failed_by(before.error()));
     const auto after = STRATA_TRY(step_from(session_, from, optimiser, done));
     check_counts(participant_, session_, after, optimiser);
-    participant_.training.rules.push_back({name,
-                                           proof::check_update(reference_.parameters(), *before, gradient_,
-                                                               after.tensors, optimiser, optimiser.lr, spread_, done)
-                                               .verdict,
-                                           ""});
+    participant_.training.rules.push_back(
+        {name,
+         proof::check_update(reference_.parameters(), *before, gradient_, after.tensors, optimiser, optimiser.lr,
+                             spread_, done, reference_.norm_error("probe1"))
+             .verdict,
+         ""});
     return {};
   }
 

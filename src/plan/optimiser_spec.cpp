@@ -19,7 +19,7 @@ tl::unexpected<Error> bad_optimiser(const std::string& text, const std::string& 
   return fail(fmt::format("--optimiser {}: {}", text, why),
               "write sgd:lr=0.01,momentum=0.9,weight_decay=0.0001 and, optionally, dampening=0, nesterov=true; or "
               "adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0, or adamw:..., whose weight decay (0.01) is "
-              "apart from the gradient; each with schedule=step/30/0.1 or schedule=cosine/100, optionally",
+              "apart from the gradient; each with clip_norm=1, schedule=step/30/0.1 or schedule=cosine/100, optionally",
               Exit::usage);
 }
 
@@ -59,7 +59,7 @@ Result<void> set_field(json& out, const std::string& whole, const std::string& f
     return {};
   }
   const bool below_one = field == "momentum" || field == "dampening" || field == "beta1" || field == "beta2",
-             above_zero = field == "lr" || field == "eps";
+             above_zero = field == "lr" || field == "eps" || field == "clip_norm";
   const auto got = number<double>(value);
   const bool fits = got && (above_zero ? *got > 0 : *got >= 0) && (!below_one || *got < 1);
   if (!fits)

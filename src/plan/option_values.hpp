@@ -18,7 +18,7 @@ Result<core::OpenBatch> parse_dynamic(const std::string& text);
 // Those of it that are visited: both ends and the powers of two between them, ascending.
 std::vector<int> sizes_between(int low, int high);
 // sgd:lr=0.01,momentum=0.9,weight_decay=0.0001,nesterov=true,dampening=0,schedule=step/30/0.1 or
-// adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0, or adamw:...
+// adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0, or adamw:...; each with clip_norm=1
 Result<core::Optimiser> parse_optimiser(const std::string& text);
 
 }  // namespace strata::plan

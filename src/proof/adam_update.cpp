@@ -21,6 +21,7 @@ struct Variant {
   enum class Eps { after, before_correction, in_root, in_root_before_correction };
   double lr, decay, beta1, beta2, eps, t;
   bool decoupled;
+  double clipped = 1;  // what gradients are multiplied by
   bool corrects_mean = true, corrects_square = true;
   Eps place = Eps::after;
 
@@ -73,6 +74,7 @@ double finite(double ratio) {
 // What enters the moments: the gradient, with the decay where that goes through it.
 Values entering(const Parameter& p, const Variant& how) {
   Values d = p.g;
+  for (double& element : d) element *= how.clipped;
   if (!how.decoupled)
     for (std::size_t i = 0; i < d.size(); ++i) d[i] += how.decay * p.w[i];
   return d;
@@ -81,7 +83,7 @@ Values entering(const Parameter& p, const Variant& how) {
 void judge_moments(const Parameter& p, const Variant& how, double spread, Mismatch& out) {
   const Values d = entering(p, how);
   const double loose = 1e-5 + 4 * spread;  // of a gradient that is computed twice
-  const double gradient_norm = norm(p.g) + (how.decoupled ? 0 : how.decay * norm(p.w));
+  const double own_norm = how.clipped * norm(p.g), with_decay = own_norm + (how.decoupled ? 0 : how.decay * norm(p.w));
   double largest = 0;
   Values off_mean(d.size()), off_square(d.size()), squares(d.size());
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -90,11 +92,11 @@ void judge_moments(const Parameter& p, const Variant& how, double spread, Mismat
     off_square[i] = p.v_after[i] - how.beta2 * p.v[i] - (1 - how.beta2) * squares[i];
     largest = std::max(largest, std::abs(d[i]));
   }
-  const double of_mean = rounding * (how.beta1 * norm(p.m) + (1 - how.beta1) * gradient_norm) +
-                         loose * (1 - how.beta1) * norm(p.g) + 1e-37;
+  const double of_mean =
+      rounding * (how.beta1 * norm(p.m) + (1 - how.beta1) * with_decay) + loose * (1 - how.beta1) * own_norm + 1e-37;
   const double of_square =
-      rounding * (how.beta2 * norm(p.v) + (1 - how.beta2) * (norm(squares) + 2 * gradient_norm * largest)) +
-      2 * loose * (1 - how.beta2) * norm(p.g) * largest + 1e-37;
+      rounding * (how.beta2 * norm(p.v) + (1 - how.beta2) * (norm(squares) + 2 * with_decay * largest)) +
+      2 * loose * (1 - how.beta2) * own_norm * largest + 1e-37;
   out.mean = finite(norm(off_mean) / of_mean);
   out.square = finite(norm(off_square) / of_square);
 }
@@ -167,6 +169,8 @@ std::vector<Suspect> suspects(const Variant& due) {
       {"eps is added under the root, before the bias correction", "eps is in another place",
        [](Variant& v) { v.place = Variant::Eps::in_root_before_correction; }},
       {"eps is not applied", "eps is not applied", [](Variant& v) { v.eps = 0; }}};
+  if (due.clipped < 1)
+    all.push_back({"its gradients are not clipped", "gradients are not clipped", [](Variant& v) { v.clipped = 1; }});
   if (due.decay > 0) {
     all.push_back(
         {"it is a step without weight decay", "weight decay is not applied", [](Variant& v) { v.decay = 0; }});
@@ -247,6 +251,22 @@ Variant due_of(const core::Optimiser& optimiser, double lr, std::int64_t done) {
           .decoupled = adam.decoupled};
 }
 
+// What gradients seem to have been multiplied by: least squares over all parameters.
+double share_in_use(const std::vector<std::string>& parameters, const SafeTensors& before, const SafeTensors& gradient,
+                    const SafeTensors& after, const Variant& due) {
+  double product = 0, squares = 0;
+  for (const auto& name : parameters) {
+    const auto p = parameter_of(name, before, &gradient, after);
+    if (!p) continue;
+    for (std::size_t i = 0; i < p->g.size(); ++i) {
+      const double d = (p->m_after[i] - due.beta1 * p->m[i]) / (1 - due.beta1);
+      product += (d - (due.decoupled ? 0 : due.decay * p->w[i])) * p->g[i];
+      squares += p->g[i] * p->g[i];
+    }
+  }
+  return squares > 0 ? product / squares : 0;
+}
+
 UpdateVerdict check(const std::vector<std::string>& parameters, const SafeTensors& before, const SafeTensors* gradient,
                     const SafeTensors& after, const Variant& due, double spread) {
   UpdateVerdict out;
@@ -295,8 +315,12 @@ UpdateVerdict check(const std::vector<std::string>& parameters, const SafeTensor
 
 UpdateVerdict check_adam_update(const std::vector<std::string>& parameters, const SafeTensors& before,
                                 const SafeTensors& gradient, const SafeTensors& after, const core::Optimiser& optimiser,
-                                double lr, double spread, std::int64_t done) {
-  return adam::check(parameters, before, &gradient, after, adam::due_of(optimiser, lr, done), spread);
+                                double lr, double spread, std::int64_t done, double norm_error) {
+  auto due = adam::due_of(optimiser, lr, done);
+  if (optimiser.clip_norm > 0) due.clipped = core::clipped_share(optimiser, gradient_norm(gradient));
+  if (due.clipped < 1)
+    due.clipped = clipped_within(due.clipped, adam::share_in_use(parameters, before, gradient, after, due), norm_error);
+  return adam::check(parameters, before, &gradient, after, due, spread);
 }
 
 OutputVerdict check_adam_weights(const std::vector<std::string>& parameters, const SafeTensors& before,

@@ -13,7 +13,7 @@ namespace strata::proof {
 // beta2^t)) + eps), AdamW's less lr decay w, to 4 units in the last place of |w| + |w' - w|.
 UpdateVerdict check_adam_update(const std::vector<std::string>& parameters, const SafeTensors& before,
                                 const SafeTensors& gradient, const SafeTensors& after, const core::Optimiser& optimiser,
-                                double lr, double spread, std::int64_t done);
+                                double lr, double spread, std::int64_t done, double norm_error = 0);
 
 // The weights alone: what a step did with the buffers that it left behind.
 OutputVerdict check_adam_weights(const std::vector<std::string>& parameters, const SafeTensors& before,

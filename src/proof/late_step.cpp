@@ -144,8 +144,9 @@ OutputVerdict check_late_step(const TrainReference& reference, const LateStep& l
     const double size = norm(*de), floor = 0.01 * kinds[kind_of(name)] * std::sqrt(static_cast<double>(off.size()));
     // a square's relative error is twice that of the gradient, and more where a few elements are most of it
     const double times = (kind_of(name) == "exp_avg_sq:" ? 4 : 1) * times_noise(level);
-    const double allowed = times * std::max(norm(noise), envelope_of(reference, name) * (size + floor)) +
-                           4 * spread * size + kRounding * norm(to_doubles(*eager.after->find(name))) + 1e-30;
+    const double envelope = envelope_of(reference, name) + reference.norm_error("timed");
+    const double allowed = times * std::max(norm(noise), envelope * (size + floor)) + 4 * spread * size +
+                           kRounding * norm(to_doubles(*eager.after->find(name))) + 1e-30;
     const double ratio = norm(off) / allowed;
     if (!(ratio <= out.worst_ratio)) {
       out.worst_ratio = std::isfinite(ratio) ? ratio : infinity;

@@ -43,12 +43,19 @@ OutputVerdict check_losses(const TrainReference& reference, const SafeTensors& l
 // parts from itself.
 double gradient_spread(const TrainReference& reference, std::string_view set, const std::vector<SafeTensors>& states);
 
+// The norm of all gradients together, of a state whose `momentum:` holds them.
+double gradient_norm(const SafeTensors& gradients);
+// What clipping multiplied gradients by, of `due`: as `fitted` to the step, where that is within 8 of eager's own
+// errors of the norm, which frameworks add up in float32.
+double clipped_within(double due, double fitted, double norm_error);
+
 // One step of the case's optimiser between two states. `gradient`: a state whose `momentum:` holds the gradient at
-// `before`. v' = mu v + (1 - dampening)(g + wd w), w' = w - lr (nesterov ? g + wd w + mu v' : v'). Each v' within 8
-// 2^-24 (mu ||v|| + ||g|| + wd ||w||) + (1e-5 + 4 spread) ||g||; each element of w' to 4 units in the last place, given
-// v' as read. The learning rate in use is <w - w', u> / <u, u> over the elements that move by more than 8 units in the
-// last place, where rounding is not biased; it must be lr within 6 standard errors of that rounding, or 1e-5. Adam's
-// step, whose number `done` says: adam_update.hpp.
+// `before`; of every parameter, not of `parameters` alone, where the optimiser clips them. g is that, clipped. v' = mu
+// v + (1 - dampening)(g + wd w), w' = w - lr (nesterov ? g + wd w + mu v' : v'). Each v' within 8 2^-24 (mu ||v|| +
+// ||g|| + wd ||w||) + (1e-5 + 4 spread) ||g||; each element of w' to 4 units in the last place, given v' as read. The
+// learning rate in use is <w - w', u> / <u, u> over the elements that move by more than 8 units in the last place,
+// where rounding is not biased; it must be lr within 6 standard errors of that rounding, or 1e-5. Adam's step, whose
+// number `done` says: adam_update.hpp.
 struct UpdateVerdict {
   OutputVerdict verdict;
   double rate = 0,
@@ -57,7 +64,7 @@ struct UpdateVerdict {
 };
 UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
                            const SafeTensors& gradient, const SafeTensors& after, const core::Optimiser& optimiser,
-                           double lr, double spread, std::int64_t done);
+                           double lr, double spread, std::int64_t done, double norm_error = 0);
 
 // Two steps from the same weights, so that the gradient cancels: with U = w - w', U_b - factor U_a must be `scale`
 // times the tensor `prefix`<p> of `term` (nullptr: zero). Allowed per tensor: 8 2^-24 ((1 + factor) ||w|| + ||U_b|| +

@@ -105,7 +105,8 @@ Result<void> TrainReference::add_set(const std::string& name, const ordered_json
   auto weights = STRATA_TRY(SafeTensors::map(path_ / "weights" / (name + ".safetensors")));
   Set set{.reference = std::move(reference),
           .weights = std::move(weights),
-          .grad_floor = about.at("grad_floor").get<double>()};
+          .grad_floor = about.at("grad_floor").get<double>(),
+          .norm_error = about.value("norm", 0.0)};
   const auto& envelope = about.at("envelope");
   set.envelope["loss"] = envelope.at("loss").get<double>();
   for (const auto& [parameter, error] : envelope.at("grad").items()) {
@@ -156,6 +157,11 @@ double TrainReference::least_error(std::string_view set, std::string_view parame
 double TrainReference::grad_floor(std::string_view set) const {
   const auto it = sets_.find(set);
   return it == sets_.end() ? 0 : it->second.grad_floor;
+}
+
+double TrainReference::norm_error(std::string_view set) const {
+  const auto it = sets_.find(set);
+  return it == sets_.end() ? 0 : it->second.norm_error;
 }
 
 double TrainReference::widest_gradient_envelope() const {

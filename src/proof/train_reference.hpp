@@ -40,7 +40,9 @@ class TrainReference {
   // float32; 0: not known.
   double least_error(std::string_view set, std::string_view parameter) const;
   double grad_floor(std::string_view set) const;  // root mean square of all gradients of the set
-  double widest_gradient_envelope() const;        // over the probe sets
+  // How far eager's own norm of all gradients is from that in float64, relatively; 0: the case does not clip them.
+  double norm_error(std::string_view set) const;
+  double widest_gradient_envelope() const;  // over the probe sets
   const std::vector<std::string>& parameters() const {
     return parameters_;
   }  // that have a gradient, in the module's order
@@ -75,7 +77,7 @@ class TrainReference {
   struct Set {
     SafeTensors reference, weights;
     std::map<std::string, double, std::less<>> envelope, least;
-    double grad_floor = 0;
+    double grad_floor = 0, norm_error = 0;
   };
   Result<void> add_set(const std::string& name, const nlohmann::ordered_json& about);
   Result<void> add_mode();

@@ -19,6 +19,7 @@ namespace {
 // SGD with what all optimisers have.
 struct Sgd : core::Sgd {
   double lr = 0, weight_decay = 0;
+  double clipped = 1;  // what gradients are multiplied by
 };
 using Values = std::vector<double>;
 constexpr double rounding = 8 * 0x1p-24;
@@ -64,12 +65,12 @@ struct Rate {
 double mismatch(const Parameter& p, const Sgd& sgd, double spread, Rate& rate) {
   Values d(p.w.size()), v(p.w.size());
   for (std::size_t i = 0; i < d.size(); ++i) {
-    d[i] = p.g[i] + sgd.weight_decay * p.w[i];
+    d[i] = sgd.clipped * p.g[i] + sgd.weight_decay * p.w[i];
     v[i] = p.v.empty() || sgd.momentum == 0 ? d[i] : sgd.momentum * p.v[i] + (1 - sgd.dampening) * d[i];
   }
   double worst = 0;
   const double loose = 1e-5 + 4 * spread;  // of a gradient that is computed twice
-  const double g_norm = norm(p.g);
+  const double g_norm = sgd.clipped * norm(p.g);
   if (!p.v_after.empty()) {
     Values off(d.size());
     for (std::size_t i = 0; i < off.size(); ++i) off[i] = p.v_after[i] - v[i];
@@ -83,7 +84,7 @@ double mismatch(const Parameter& p, const Sgd& sgd, double spread, Rate& rate) {
   const bool by_gradient =
       p.v_after.empty() || sgd.nesterov;  // the update then holds the gradient that was computed again
   double largest = 0;
-  for (const double g : p.g) largest = std::max(largest, std::abs(g));
+  for (const double g : p.g) largest = std::max(largest, sgd.clipped * std::abs(g));
   for (std::size_t i = 0; i < d.size(); ++i) {
     const double velocity = p.v_after.empty() ? v[i] : p.v_after[i];
     const double u = sgd.nesterov ? d[i] + sgd.momentum * velocity : velocity;
@@ -108,6 +109,25 @@ struct Judged {
   Rate rate;
 };
 
+// What gradients seem to have been multiplied by: least squares over all parameters.
+double share_in_use(const std::vector<std::string>& parameters, const SafeTensors& before, const SafeTensors& gradient,
+                    const SafeTensors& after, const Sgd& sgd) {
+  double product = 0, squares = 0;
+  for (const auto& name : parameters) {
+    const auto p = parameter_of(name, before, gradient, after);
+    if (!p) continue;
+    const bool buffered = !p->v.empty() && sgd.momentum > 0;
+    for (std::size_t i = 0; i < p->g.size(); ++i) {
+      double d = (p->w[i] - p->w_after[i]) / sgd.lr;  // of a step without a buffer
+      if (!p->v_after.empty())
+        d = buffered ? (p->v_after[i] - sgd.momentum * p->v[i]) / (1 - sgd.dampening) : p->v_after[i];
+      product += (d - sgd.weight_decay * p->w[i]) * p->g[i];
+      squares += p->g[i] * p->g[i];
+    }
+  }
+  return squares > 0 ? product / squares : 0;
+}
+
 // The step of every parameter by one set of hyperparameters.
 using JudgeAll = std::function<std::vector<Judged>(const Sgd&)>;
 
@@ -122,6 +142,8 @@ std::pair<std::string, std::string> other_optimiser(const std::vector<Judged>& o
     const auto judged = judge_all(other);
     return std::all_of(judged.begin(), judged.end(), [](const auto& p) { return p.worst <= 1; });
   };
+  if (sgd.clipped < 1 && fits([](Sgd& s) { s.clipped = 1; }))
+    return {"its gradients are not clipped", "gradients are not clipped"};
   if (sgd.momentum > 0 && fits([](Sgd& s) { s.momentum = 0, s.nesterov = false; }))
     return {"it is a step without momentum", "momentum is not applied"};
   if (sgd.weight_decay > 0 && fits([](Sgd& s) { s.weight_decay = 0; }))
@@ -136,12 +158,29 @@ std::pair<std::string, std::string> other_optimiser(const std::vector<Judged>& o
 
 }  // namespace
 
+double clipped_within(double due, double fitted, double norm_error) {
+  return std::abs(fitted / due - 1) <= strict_limit * norm_error ? fitted : due;
+}
+
+double gradient_norm(const SafeTensors& gradients) {
+  double squares = 0;
+  for (const auto& name : gradients.names()) {
+    if (!name.starts_with("momentum:")) continue;
+    const double size = norm(to_doubles(*gradients.find(name)));
+    squares += size * size;
+  }
+  return std::sqrt(squares);
+}
+
 UpdateVerdict check_update(const std::vector<std::string>& parameters, const SafeTensors& before,
                            const SafeTensors& gradient, const SafeTensors& after, const core::Optimiser& optimiser,
-                           double lr, double spread, std::int64_t done) {
+                           double lr, double spread, std::int64_t done, double norm_error) {
   if (optimiser.adam() != nullptr)
-    return check_adam_update(parameters, before, gradient, after, optimiser, lr, spread, done);
-  const Sgd sgd{*optimiser.sgd(), lr, optimiser.weight_decay};
+    return check_adam_update(parameters, before, gradient, after, optimiser, lr, spread, done, norm_error);
+  const double clipped = optimiser.clip_norm > 0 ? core::clipped_share(optimiser, gradient_norm(gradient)) : 1;
+  Sgd sgd{*optimiser.sgd(), lr, optimiser.weight_decay, clipped};
+  if (clipped < 1)
+    sgd.clipped = clipped_within(clipped, share_in_use(parameters, before, gradient, after, sgd), norm_error);
   const JudgeAll judge_all = [&](const Sgd& how) {
     std::vector<Judged> all(parameters.size());
     in_parallel(all.size(), [&](std::size_t i) {

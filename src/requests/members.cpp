@@ -16,7 +16,8 @@ constexpr std::int64_t kMostNorms = 1'000'000'000, kMostImages = 1'000'000'000, 
 
 constexpr const char* kOptimisers =
     "as sgd:lr=0.01,momentum=0.9,nesterov=true or adam:lr=0.001,beta1=0.9,beta2=0.999,eps=1e-8 or adamw:...; each also "
-    "takes weight_decay=0.01, schedule=step/STEPS/FACTOR, schedule=cosine/STEPS (default: the model's own, else sgd)";
+    "takes weight_decay=0.01, clip_norm=1 (the largest norm of all gradients together), schedule=step/STEPS/FACTOR, "
+    "schedule=cosine/STEPS (default: the model's own, else sgd)";
 
 Member also(Member member, const char* option) {
   member.also = option;
@@ -412,6 +413,8 @@ Members members_of(GenerateRequest& request) {
                 "BYTES"),
       described(text(o.loss), "loss", "--loss", "of the training step, as in compare", "LOSS|FILE.py:FUNCTION"),
       member_of_single_batch(o.batches)};
+      described(positive(request.clip_norm), "clip_norm", "--clip-norm",
+                "of the training step: clip gradients to this norm of all together (default: none)", "NORM"),
   add(all, members_of_inputs(o, "the reference's inputs"));
   add(all, {described(threads(o.threads), "threads", "--threads",
                       "of the capture, and of the program where none are asked for (default: physical cores; the "

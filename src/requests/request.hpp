@@ -56,6 +56,7 @@ struct ExportRequest : CompareRequest {
 struct GenerateRequest : CompareRequest {
   std::string output, target = "onednn";
   std::string memory_budget;  // "200MB" or "70%"; empty: none
+  std::optional<double> clip_norm;
   bool tune = false, train = false;
 };
 

@@ -105,6 +105,7 @@ def test_says_that_it_trains_and_how_it_is_set(level, trained):
                 {"momentum": 0.0},
                 {"momentum": 0.0, "weight_decay": 0.0},
                 {"nesterov": True},
+                {"clip_norm": 0.1},
                 {"dampening": 0.3},
                 {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
                 {"schedule": {"name": "cosine", "steps": 3}},
@@ -113,6 +114,7 @@ def test_says_that_it_trains_and_how_it_is_set(level, trained):
         ADAM,
         ADAM | {"schedule": {"name": "step", "every": 2, "gamma": 0.5}},
         ADAMW,
+        ADAMW | {"clip_norm": 0.1},
     ],
     ids=str,
 )

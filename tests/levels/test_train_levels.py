@@ -85,6 +85,8 @@ def test_a_step_moves_the_weights_by_the_rate_times_the_buffer(tiny, bundles):
         {},
         {"weight_decay": 0.0},
         {"momentum": 0.0},
+        {"clip_norm": 0.01},
+        {"clip_norm": 1e6},
         {"dampening": 0.5},
         {"nesterov": True},
         {"lr": 0.2},
@@ -110,6 +112,7 @@ def test_the_optimiser_follows_its_formula_with_and_without_buffers(changed, tin
     [
         {},
         {"weight_decay": 0.0},
+        {"clip_norm": 0.01},
         {"beta1": 0.5, "beta2": 0.9},
         {"eps": 0.1},
         {"schedule": {"name": "step", "every": 3, "gamma": 0.5}},

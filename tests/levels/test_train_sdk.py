@@ -380,6 +380,7 @@ def test_adam_is_filled_with_pytorchs_defaults(name):
         "beta2": usual["betas"][1],
         "eps": usual["eps"],
         "weight_decay": usual["weight_decay"],
+        "clip_norm": 0.0,
         "schedule": None,
     }
     assert check_optimiser({"name": name}) == expected

@@ -193,8 +193,11 @@ class Eager:
             for k, v in load_file(bundle / "labels.safetensors").items()
         }
         settings = {
-            k: v for k, v in optimiser.items() if k not in ("name", "schedule", "beta1", "beta2")
+            k: v
+            for k, v in optimiser.items()
+            if k not in ("name", "schedule", "beta1", "beta2", "clip_norm")
         }
+        self.clip_norm = optimiser.get("clip_norm", 0.0)
         if "beta1" in optimiser:
             settings["betas"] = (optimiser["beta1"], optimiser["beta2"])
         kind, self.held = {
@@ -239,6 +242,10 @@ class Eager:
         )
         self.optimiser.zero_grad()
         loss.backward()
+        if self.clip_norm:
+            from torch.nn.utils import clip_grad_norm_
+
+            clip_grad_norm_(self.module.parameters(), self.clip_norm)
         self.optimiser.step()
         if self.schedule:
             self.schedule.step()

@@ -106,6 +106,15 @@ def times_bound(
     return {k: v if v == v else float("inf") for k, v in times.items()}
 
 
+def clipped(gradient: dict[str, np.ndarray], optimiser: dict) -> dict[str, np.ndarray]:
+    """As clip_grad_norm_ leaves it, in float64."""
+    wide = {name: g.astype(np.float64) for name, g in gradient.items()}
+    norm = np.sqrt(sum((g * g).sum() for g in wide.values()))
+    most = optimiser.get("clip_norm", 0.0)
+    share = min(1.0, most / (norm + 1e-6)) if most else 1.0
+    return {name: share * g for name, g in wide.items()}
+
+
 def sgd(
     before: dict[str, np.ndarray], gradient: dict[str, np.ndarray], optimiser: dict, rate: float
 ) -> dict[str, np.ndarray]:
@@ -167,7 +176,7 @@ def step_error(
     worker.ask("set_optimiser", optimiser=PROBE)
     load_state(worker, {k: v for k, v in before.items() if k.startswith("weight:")}, 0)
     worker.prove([0])
-    gradient = gradients(state(worker)[0])
+    gradient = clipped(gradients(state(worker)[0]), optimiser)
     worker.ask("set_optimiser", optimiser=optimiser)
     load_state(worker, before, steps_before)
     worker.prove([0])

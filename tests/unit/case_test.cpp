@@ -48,6 +48,7 @@ const std::vector<std::pair<const char*, std::function<void(Case&)>>> changes{
     {"nesterov", [](Case& c) { std::get<Sgd>(c.recipe->optimiser.rule).nesterov = true; }},
     {"Adam", [](Case& c) { c.recipe->optimiser = *usual_optimiser("adam"); }},
     {"AdamW", [](Case& c) { c.recipe->optimiser = *usual_optimiser("adamw"); }},
+    {"clipping", [](Case& c) { c.recipe->optimiser.clip_norm = 1; }},
     {"Adam with AdamW's decay", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).weight_decay = 0.01; }},
     {"another beta1", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).rule = Adam{.beta1 = 0.8}; }},
     {"another beta2", [](Case& c) { (c.recipe->optimiser = *usual_optimiser("adam")).rule = Adam{.beta2 = 0.99}; }},
@@ -112,6 +113,7 @@ TEST(Case, of_a_training_by_sgd_is_written_as_it_was_before_there_were_other_opt
                                                    {"momentum", 0.9},
                                                    {"dampening", 0.0},
                                                    {"weight_decay", 0.0001},
+                                                   {"clip_norm", 0.0},
                                                    {"nesterov", false},
                                                    {"schedule", nullptr}}));
 }
@@ -125,6 +127,9 @@ TEST(Case, of_a_training_by_adam_says_its_name_and_every_setting_in_the_key) {
   question.recipe->optimiser.lr = 0.01;
   std::get<Adam>(question.recipe->optimiser.rule).beta2 = 0.99;
   EXPECT_EQ(words(question.recipe->optimiser), "adamw:beta2=0.99,lr=0.01");
+  question.recipe->optimiser.clip_norm = 0.5;
+  EXPECT_EQ(words(question.recipe->optimiser), "adamw:beta2=0.99,clip_norm=0.5,lr=0.01");
+  EXPECT_THAT(question.canonical(), HasSubstr(" schedule=none clip_norm=0.5\n"));
   EXPECT_EQ(*read_optimiser(to_json(question.recipe->optimiser), "optimiser"), question.recipe->optimiser);
   EXPECT_EQ(*read_optimiser({{"name", "adam"}}, "optimiser"), *usual_optimiser("adam"));
 }

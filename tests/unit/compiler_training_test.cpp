@@ -139,6 +139,24 @@ TEST(CompilerTraining, a_weight_that_two_layers_share_is_updated_once_behind_its
   EXPECT_EQ(program.steps.back().node.operation(), "strata.sgd");
 }
 
+TEST(CompilerTraining, clipped_gradients_are_all_known_before_any_parameter_changes) {
+  auto step = *step_of(residual().document());
+  step.clip_norm = 0.5;
+  const auto program = *compile(step);
+  const auto& steps = program.steps;
+  const auto clip =
+      std::ranges::find_if(steps, [](const auto& one) { return one.node.operation() == "strata.clip_gradients"; });
+  ASSERT_NE(clip, steps.end());
+  EXPECT_EQ(clip->node.tensors("gradients").size(), step.gradients.size());
+  EXPECT_EQ(std::count_if(clip, steps.end(), [](const auto& one) { return one.node.operation() == "strata.sgd"; }),
+            static_cast<std::ptrdiff_t>(step.gradients.size()));
+  EXPECT_THAT(operations_of(program),
+              Not(::testing::Contains(::testing::AnyOf("strata.train_convolution", "strata.sgd_of_product"))));
+  const auto refused = compile(step, {.target = Target::cuda});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("do not clip gradients"));
+}
+
 TEST(CompilerTraining, a_3x3_convolution_and_the_gradient_of_its_input_are_winograds_where_packing_weights_pays) {
   const auto kernels = [](const std::vector<int>& image, int channels, int stride = 1, int groups = 1) {
     GraphBuilder b(true);

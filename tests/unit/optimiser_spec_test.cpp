@@ -21,6 +21,8 @@ TEST(OptimiserSpec, reads_every_field) {
                                    .weight_decay = 0.0002,
                                    .schedule = core::Schedule{core::Schedule::Kind::step, 30, 0.1},
                                    .rule = core::Sgd{.momentum = 0.8, .nesterov = true}}));
+  EXPECT_EQ(*parse_optimiser("sgd:clip_norm=0.5"), core::Optimiser{.clip_norm = 0.5});
+  EXPECT_EQ(parse_optimiser("adamw:clip_norm=1")->clip_norm, 1);
   EXPECT_EQ(parse_optimiser("sgd:schedule=cosine/100")->schedule,
             (core::Schedule{core::Schedule::Kind::cosine, 100, 1}));
 }
@@ -49,6 +51,8 @@ TEST(OptimiserSpec, says_what_is_wrong_and_what_is_allowed) {
                                     {"sgd:lr=0.1x", "numbers above 0"},
                                     {"sgd:momentum=1", "below 1"},
                                     {"sgd:weight_decay=-1", "numbers from 0"},
+                                    {"sgd:clip_norm=0", "numbers above 0"},
+                                    {"sgd:clip=1", "did you mean 'clip_norm'"},
                                     {"sgd:nesterov=yes", "true, false"},
                                     {"sgd:nesterov=true,dampening=0.1", "nesterov needs"},
                                     {"sgd:wight_decay=1", "did you mean 'weight_decay'"},

@@ -112,6 +112,25 @@ TEST_F(AdamUpdate, a_right_step_passes_from_every_state_with_every_setting) {
       }
 }
 
+TEST_F(AdamUpdate, of_clipped_gradients_goes_by_the_norm_of_all_and_names_a_clip_that_was_left_out) {
+  for (const bool decoupled : {false, true}) {
+    const Rule rule{.t = 10, .decoupled = decoupled};
+    auto due = optimiser_of(rule);
+    const double size = gradient_norm(bundle.file(gradient));
+    due.clip_norm = 0.5 * size;
+    auto clipped = gradient;
+    for (auto& [name, values] : clipped)
+      for (double& g : values) g = narrow(g * (0.5 * size / (size + 1e-6)));
+    const auto judged = [&](const State& done_by) {
+      return check_update(bundle.order, bundle.file(before), bundle.file(gradient),
+                          bundle.file(rule.step(before, done_by, bundle.order)), due, rule.lr, 0, 9)
+          .verdict;
+    };
+    EXPECT_TRUE(judged(clipped).equal_work()) << judged(clipped).reason;
+    EXPECT_EQ(judged(gradient).reason_short, "gradients are not clipped");
+  }
+}
+
 TEST_F(AdamUpdate, squares_that_are_tiny_accuse_nobody) {
   for (const auto& name : bundle.order)
     for (double& v : before["exp_avg_sq:" + name]) v = narrow(v * 1e-16);

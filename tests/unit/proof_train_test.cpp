@@ -244,6 +244,23 @@ TEST_F(Update, names_what_the_optimiser_left_out) {
   EXPECT_EQ(verdict.kind, Kind::unequal);
 }
 
+TEST_F(Update, of_clipped_gradients_goes_by_the_norm_of_all_and_names_a_clip_that_was_left_out) {
+  const double size = gradient_norm(bundle.file(gradient));
+  auto clipped = gradient;
+  for (auto& [name, values] : clipped)
+    for (double& g : values) g = static_cast<float>(g * (0.5 * size / (size + 1e-6)));
+  const auto half = changed(bundle.optimiser, {{"clip_norm", 0.5 * size}});
+  const auto judged = [&](const State& done_by, const core::Optimiser& due, const std::vector<std::string>& names) {
+    const auto after = TrainBundle::step(before, done_by, bundle.order, bundle.optimiser, 0.01);
+    return check_update(names, bundle.file(before), bundle.file(gradient), bundle.file(after), due, 0.01, 0, 0).verdict;
+  };
+  EXPECT_TRUE(judged(clipped, half, bundle.order).equal_work()) << judged(clipped, half, bundle.order).reason;
+  EXPECT_TRUE(judged(clipped, half, {bundle.order.front()}).equal_work()) << "of a part of the parameters";
+  EXPECT_EQ(judged(gradient, half, bundle.order).reason_short, "gradients are not clipped");
+  EXPECT_TRUE(judged(gradient, changed(bundle.optimiser, {{"clip_norm", 2 * size}}), bundle.order).equal_work());
+  EXPECT_EQ(judged(clipped, bundle.optimiser, bundle.order).kind, Kind::unequal) << "a clip that nobody asked for";
+}
+
 TEST_F(Update, sees_a_learning_rate_that_is_a_thousandth_too_small_and_a_step_that_was_not_taken) {
   const auto small = check_step(bundle.optimiser, bundle.optimiser, 0.999);
   EXPECT_EQ(small.verdict.reason_short, "another learning rate is in use") << small.verdict.reason;

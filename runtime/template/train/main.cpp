@@ -2,7 +2,7 @@
 // Trains the network on the stored batch, or compares one step's loss and gradients with the stored reference.
 //   network --check | --steps N | --profile   [--weights FILE] [--threads N]
 //   network --help; of --steps: [--optimiser sgd|adam|adamw] [--lr RATE] [--weight-decay W] [--save FILE]
-//     of sgd [--momentum M] [--nesterov], of adam and adamw [--beta1 B] [--beta2 B] [--eps E]
+//     [--clip-norm N]; of sgd [--momentum M] [--nesterov], of adam and adamw [--beta1 B] [--beta2 B] [--eps E]
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -28,7 +28,7 @@ struct Choice {
   double rate = -1, decay = -1;  // below 0: the optimiser's default
   float momentum = 0.9F;
   bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, clip_norm = model_clip_norm();
 };
 
 // The stored batch, and what a step on it gives; all of it is checked before anything reads it.
@@ -122,6 +122,8 @@ void save(const Model* network, const std::string& path) {
 }
 
 void set_optimiser(Model* network, const Choice& choice) {
+  if (model_set_clip_norm(network, choice.clip_norm) != 0)
+    throw std::runtime_error("--clip-norm: this program was generated without --clip-norm");
   const auto chosen = [](double value, double usual) { return value < 0 ? usual : value; };
   if (choice.optimiser == "sgd")
     return model_set_optimiser(network, static_cast<float>(chosen(choice.rate, 0.01)), choice.momentum, 0,
@@ -161,6 +163,7 @@ constexpr const char* options =
     "  --weights FILE    other weights, by the same names\n"
     "  --threads N\n"
     "  --optimiser NAME, --lr RATE, --weight-decay W, --save FILE    of --steps; NAME: sgd, adam, adamw\n"
+    "  --clip-norm N     of --steps: the largest norm of all gradients together (default: as generated)\n"
     "  --momentum M, --nesterov; --beta1 B, --beta2 B, --eps E       of sgd; of adam and adamw\n";
 
 int usage(const char* program, const std::string& why) {
@@ -208,6 +211,8 @@ std::string set_option(const std::string& word, const char* value, Choice& choic
     good = read(value, 0, below_one, word == "--beta1" ? choice.beta1 : choice.beta2);
   } else if (word == "--eps") {
     good = read(value, 1e-300, 1e6, choice.eps);
+  } else if (word == "--clip-norm") {
+    good = read(value, 1e-300, 1e300, choice.clip_norm);
   } else if (word == "--steps") {
     choice.what = word;
     good = read(value, 1, 1e9, choice.steps);

@@ -45,6 +45,14 @@ int model_set_adam(Model* model, double rate, double beta1, double beta2, double
     return 0;
   });
 }
+double model_clip_norm(void) {
+  return network::clip_norm;
+}
+int model_set_clip_norm(Model* model, double norm) {
+  if (norm > 0 && network::clip_norm <= 0) return -1;
+  model->program.set_clip_norm(norm);
+  return 0;
+}
 void model_set_steps(Model* model, int64_t done) {
   model->program.set_steps(done);
 }

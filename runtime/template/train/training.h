@@ -36,6 +36,12 @@ void model_set_optimiser(Model* model, float rate, float momentum, float dampeni
    0, or -1 where its second buffers find no memory. */
 int model_set_adam(Model* model, double rate, double beta1, double beta2, double eps, double weight_decay,
                    int decoupled);
+/* The largest norm of all gradients together, to which they are clipped before any parameter changes, with which the
+   program was generated (--clip-norm); 0: it does not clip. */
+double model_clip_norm(void);
+/* Another one, from the next step on; 0: gradients stay as they are. A step begins with 0. 0, or -1 where the program
+   does not clip. */
+int model_set_clip_norm(Model* model, double norm);
 /* Steps done before, by which Adam corrects its bias; each step adds one. */
 void model_set_steps(Model* model, int64_t done);
 void model_set_dropout(Model* model, int on);

@@ -78,7 +78,10 @@ class Update {
   virtual ~Update() = default;
   // What execute() is to do, from the next step on; new buffers that it takes are allocated here.
   virtual void prepare(const core::Optimiser& optimiser) = 0;
-  virtual void execute(const core::Optimiser& optimiser, std::int64_t step) = 0;  // from 1; the optimiser prepared for
+  // From 1; the optimiser prepared for. `clipped`: what the gradient is multiplied by.
+  virtual void execute(const core::Optimiser& optimiser, std::int64_t step, float clipped) = 0;
+  // The sum of the gradient's squares, for clipping; nullopt: the library does not offer it.
+  virtual std::optional<double> gradient_squares() const { return std::nullopt; }
   virtual bool has_buffers() const = 0;
   virtual void drop_buffers() = 0;  // they are 0, or what a first step makes them
   virtual void read_buffer(std::size_t which, std::byte* into) const = 0;

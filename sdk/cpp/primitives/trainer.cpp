@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/nearest.hpp"
 #include "graph/load.hpp"
@@ -79,10 +80,21 @@ Result<void> Trainer::load(const SafeTensors& weights, const SafeTensors* consta
   return {};
 }
 
-void Trainer::set_optimiser(const core::Optimiser& optimiser) {
+Result<void> Trainer::set_optimiser(const core::Optimiser& optimiser) {
+  if (optimiser.clip_norm > 0 && !trained_.empty() && !trained_.front().update->gradient_squares())
+    return fail("this level does not clip gradients", "the levels on PyTorch do, or leave clip_norm out",
+                Exit::environment);
   optimiser_ = optimiser;
   for (const auto& trained : trained_) trained.update->prepare(optimiser);
   drop_buffers();
+  return {};
+}
+
+double Trainer::clipped_share() const {
+  if (optimiser_.clip_norm <= 0) return 1;
+  double squares = 0;
+  for (const auto& trained : trained_) squares += trained.update->gradient_squares().value_or(0);
+  return core::clipped_share(optimiser_, std::sqrt(squares));
 }
 
 Result<void> Trainer::load_buffers(const SafeTensors& state, std::int64_t step) {
@@ -141,11 +153,15 @@ void Trainer::drop_buffers() {
 void Trainer::update() {
   execute(backward_end_, steps_.in_run.size());
   ++steps_done_;
-  for (const auto& trained : trained_) {
+  const auto recorded = [&](const auto& work) {
     const auto begin = spans_ == nullptr ? 0 : now_ns();
-    trained.update->execute(optimiser_, steps_done_);
+    work();
     if (spans_ != nullptr) spans_->push_back({begin, now_ns()});
-  }
+  };
+  float clipped = 1;
+  if (clips()) recorded([&] { clipped = static_cast<float>(clipped_share()); });
+  for (const auto& trained : trained_)
+    recorded([&] { trained.update->execute(optimiser_, steps_done_, clipped); });
 }
 
 std::vector<std::string> Trainer::updated() const {

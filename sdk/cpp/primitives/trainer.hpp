@@ -24,8 +24,8 @@ class Trainer {
   // Parameters and buffers under `prefix` + their names; names, types and shapes must fit. The optimiser's buffers stay
   // as they are.
   Result<void> load(const SafeTensors& weights, const SafeTensors* constants, const std::string& prefix = {});
-  // No buffers, step 0.
-  void set_optimiser(const core::Optimiser& optimiser);
+  // No buffers, step 0. Error: one that clips, of a library that does not.
+  Result<void> set_optimiser(const core::Optimiser& optimiser);
   void set_rate(double rate) { optimiser_.lr = rate; }
   // Replaces all of the optimiser's buffers by those of the file, after `step` steps. One of SGD's that it lacks is
   // dropped, one of Adam's is 0.
@@ -58,8 +58,9 @@ class Trainer {
 
   // From now on a step appends when each of its calls and updates began and ended; nullptr: no more.
   void record(Spans* spans) { spans_ = spans; }
-  // What the calls of a step do, in order; then the parameters that it updates follow.
+  // What the calls of a step do, in order; where it clips, that follows, then the parameters that it updates.
   std::vector<Called> describe() const { return described(steps_, graph()); }
+  bool clips() const { return optimiser_.clip_norm > 0; }
   std::vector<std::string> updated() const;
 
   const graph::Graph& graph() const { return training_.graph; }
@@ -71,6 +72,7 @@ class Trainer {
   Result<void> create();
   Result<void> create_updates();
   void execute(std::size_t from, std::size_t to) { primitives::execute(steps_, from, to, spans_); }
+  double clipped_share() const;  // what gradients are multiplied by
 
   struct Trained {
     graph::Named parameter;

@@ -84,6 +84,7 @@ void Training::load_state(const SafeTensors& state, std::int64_t step) {
 std::vector<OperationFacts> Training::recorded() const {
   std::vector<OperationFacts> all;
   for (const auto& call : trainer_.describe()) all.push_back(facts_of(call, graph()));
+  if (trainer_.clips()) all.push_back({.operation = "clip", .layer = {}});
   for (const auto& name : trainer_.updated()) {
     const auto dot = name.rfind('.');
     all.push_back({.operation = "update", .layer = dot == std::string::npos ? "" : name.substr(0, dot)});
@@ -99,6 +100,10 @@ void Training::set_mode(bool training, bool dropout) {
   trainer_.set_dropout(dropout);
   training_ = training;
   if (!training && constants_ != nullptr) evaluate_with_present_weights();
+}
+
+void Training::set_optimiser(const Optimiser& optimiser) {
+  if (auto done = trainer_.set_optimiser(optimiser); !done) throw failure_of(done.error());
 }
 
 void Training::evaluate_with_present_weights() {

@@ -26,7 +26,7 @@ class Training : public Iterated {
   void load_state(const SafeTensors& state, std::int64_t step);
   void seed_dropout(std::uint64_t seed);
   void set_mode(bool training, bool dropout);
-  void set_optimiser(const Optimiser& optimiser) { trainer_.set_optimiser(optimiser); }
+  void set_optimiser(const Optimiser& optimiser);
   void set_rate(double rate) { trainer_.set_rate(rate); }
 
   // Inputs of the network, and in training mode the labels.

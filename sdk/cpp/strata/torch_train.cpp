@@ -139,6 +139,8 @@ void TrainableTorchLevel::run_marked(const PhaseEnded& ended) {
   optimiser_->zero_grad();
   value.backward();
   ended("backward");
+  if (rule_.clip_norm > 0)
+    torch::nn::utils::clip_grad_norm_(optimiser_->param_groups().front().params(), rule_.clip_norm);
   optimiser_->step();
   ended("update");
   results_.assign(1, value.detach());

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Ends the recording, whatever happens.
+// While it lives the level records; it ends whatever happens.
 class Recording {
  public:
   Recording(TimesOperations& level, Spans& spans) : level_(level) { level_.record(&spans); }
@@ -83,14 +83,16 @@ json Worker::time_operations(const json& request) {
   std::vector<OperationFacts> facts;
   std::vector<HostTensor> results;
   Spans recorded, spans;
-  const Recording recording(level, recorded);
   for (const auto index : entries) {
     recorded.clear();
     const auto begin = now_ns();
     running.set_input(ring_[index]);
     const auto set = now_ns();
-    running.run();
-    running.wait();
+    {  // what a library is called for while inputs are taken is within that
+      const Recording recording(level, recorded);
+      running.run();
+      running.wait();
+    }
     const auto ran = now_ns();
     running.outputs(results);
     const auto end = now_ns();

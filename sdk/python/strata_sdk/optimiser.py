@@ -15,6 +15,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "momentum": 0.9,
         "dampening": 0.0,
         "weight_decay": 0.0001,
+        "clip_norm": 0.0,
         "nesterov": False,
         "schedule": None,
     },
@@ -25,6 +26,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "beta2": 0.999,
         "eps": 1e-8,
         "weight_decay": 0.0,
+        "clip_norm": 0.0,
         "schedule": None,
     },
 }

@@ -81,7 +81,7 @@ def arguments_of(optimiser: Mapping[str, Any]) -> dict[str, Any]:
     fields = {
         name: value
         for name, value in optimiser.items()
-        if name not in ("name", "schedule", "beta1", "beta2")
+        if name not in ("name", "schedule", "beta1", "beta2", "clip_norm")
     }
     return fields | (
         {"betas": (optimiser["beta1"], optimiser["beta2"])} if "beta1" in optimiser else {}
@@ -137,7 +137,8 @@ class TorchTraining(Level, Trains, Profiles):
         )
 
     def set_optimiser(self, optimiser: dict[str, Any]) -> None:
-        trained = [p for p in self.module.parameters() if p.requires_grad]
+        self.trained = trained = [p for p in self.module.parameters() if p.requires_grad]
+        self.clip_norm = optimiser["clip_norm"]
         self.optimiser = OPTIMISERS[optimiser["name"]](
             trained, **arguments_of(optimiser), **self.optimiser_options
         )
@@ -173,6 +174,11 @@ class TorchTraining(Level, Trains, Profiles):
     def loss(self) -> float:
         result, self.result = self.result, None
         return result.item()
+        self.update()
+
+    def update(self) -> None:
+        if self.clip_norm:
+            nn.utils.clip_grad_norm_(self.trained, self.clip_norm)
 
     def step_in_phases(
         self, inputs: Sequence[Tensor], labels: Tensor | None, mark: Callable[[str], None]
@@ -184,7 +190,7 @@ class TorchTraining(Level, Trains, Profiles):
         self.result = self.forward_in_phases(mark)
         self.result.backward()
         mark("backward")
-        self.optimiser.step()
+        self.update()
         mark("update")
 
     def forward_in_phases(self, mark: Callable[[str], None]) -> Tensor:

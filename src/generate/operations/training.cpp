@@ -213,7 +213,14 @@ void nll_loss_backward(Emitter& e) {
 }
 
 void descend(Emitter& e) {
-  e.call("descend", {{"parameter", weight(e, "parameter")}, {"gradient", tensor(e, "gradient")}});
+  e.call("descend", {{"parameter", weight(e, "parameter")},
+                     {"gradient", tensor(e, "gradient")},
+                     {"share", e.is_tensor("share") ? tensor(e, "share") : ""}});
+}
+void clip_gradients(Emitter& e) {
+  std::vector<std::string> gradients;
+  for (const int value : e.node().tensors("gradients")) gradients.push_back(e.tensor(value));
+  e.call("clip_gradients", {{"gradients", fmt::format("{{{}}}", fmt::join(gradients, ", "))}, {"share", e.result()}});
 }
 void descend_product(Emitter& e) {
   e.call("descend_product",
@@ -248,6 +255,7 @@ void add_training(Operations& table) {
   table["strata.nll_loss"] = nll_loss;
   table["strata.nll_loss_backward"] = nll_loss_backward;
   table["strata.sgd"] = descend;
+  table["strata.clip_gradients"] = clip_gradients;
   table["strata.sgd_of_product"] = descend_product;
   table["strata.count"] = count;
 }

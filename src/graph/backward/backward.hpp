@@ -26,7 +26,8 @@ Result<Loss> loss_of(const Graph& network, std::string_view name);
 struct TrainingGraph {
   Graph graph;
   std::size_t forward_nodes = 0, loss_nodes = 0;
-  int labels = -1, loss = -1;    // values; -1: there are no labels
+  int labels = -1, loss = -1;  // values; -1: there are no labels
+  double clip_norm = 0;        // above 0: gradients are clipped before any parameter changes, as core::Optimiser has it
   std::vector<Named> gradients;  // of parameters by their names, in the graph's order; one without influence has none
 };
 

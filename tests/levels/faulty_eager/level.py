@@ -183,6 +183,7 @@ class FaultyEager(TorchLevel):
             "no_weight_decay": {"weight_decay": 0.0},
             "no_dampening": {"dampening": 0.0},
             "no_nesterov": {"nesterov": False},
+            "no_clipping": {"clip_norm": 0.0},
             "rate_off": {"lr": optimiser["lr"] * 0.999},
         }
         super().set_optimiser(
@@ -375,6 +376,7 @@ TRAINING_FAULTS = (
     "no_nesterov",
     "rate_off",
     "decay_inside",
+    "no_clipping",
     "keeps_buffers",
     "stale_labels",
     "dropout_by_elements",
