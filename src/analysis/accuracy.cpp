@@ -9,13 +9,10 @@
 
 #include "analysis/blocks.hpp"
 #include "analysis/case_statistics.hpp"
-#include "common/lookup.hpp"
-#include "common/outside.hpp"
 #include "stats/compare.hpp"
 #include "stats/sample.hpp"
 
 namespace strata::analysis {
-using Json = nlohmann::json;
 namespace {
 
 // Cases that are equal but for their precision.
@@ -24,34 +21,20 @@ struct Group {
   std::optional<std::size_t> strict;
 };
 
-std::vector<double> numbers_in(const Json& object, const char* name) {
-  std::vector<double> values;
-  for (const auto& value : lookup::list(object, name))
-    if (value.is_number()) values.push_back(value.get<double>());
-  return values;
-}
-
 // What the user's own score says of a row, against that of the reference.
 std::optional<EvalFacts> eval_of(const store::Row& row, const store::Row* reference) {
-  const Json& own = row.info.eval;
-  if (!own.is_object()) return std::nullopt;
-  EvalFacts eval{.state = outside::text_or(own, "state", "failed"),
-                 .reason = lookup::text(own, "reason"),
-                 .hint = lookup::text(own, "hint"),
-                 .count = outside::as_integer(lookup::at(own, "count")),
-                 .score = lookup::number(own, "score")};
-  const auto theirs = reference ? reference->info.eval : Json();
-  if (eval.state != "scored" || lookup::text(theirs, "state") != "scored") return eval;
-  const auto scores = numbers_in(own, "per_example"), reference_scores = numbers_in(theirs, "per_example");
-  if (!scores.empty() && scores.size() == reference_scores.size())
-    eval.difference = paired_difference(scores, reference_scores);
+  if (!row.info.eval) return std::nullopt;
+  const auto& own = *row.info.eval;
+  EvalFacts eval{.state = own.state, .reason = own.reason, .hint = own.hint, .count = own.count, .score = own.score};
+  const auto theirs = reference ? reference->info.eval : std::nullopt;
+  if (!own.is_scored() || !theirs || !theirs->is_scored()) return eval;
+  if (!own.per_example.empty() && own.per_example.size() == theirs->per_example.size())
+    eval.difference = paired_difference(own.per_example, theirs->per_example);
   else
-    eval.difference =
-        Estimate(eval.score.value_or(0) - lookup::number(theirs, "score").value_or(0), std::nullopt, std::nullopt);
-  const auto answers = numbers_in(own, "answers"), reference_answers = numbers_in(theirs, "answers");
-  if (!answers.empty() && answers.size() == reference_answers.size()) {
+    eval.difference = Estimate(own.score.value_or(0) - theirs->score.value_or(0), std::nullopt, std::nullopt);
+  if (!own.answers.empty() && own.answers.size() == theirs->answers.size()) {
     std::int64_t differ = 0;
-    for (std::size_t i = 0; i < answers.size(); ++i) differ += answers[i] != reference_answers[i];
+    for (std::size_t i = 0; i < own.answers.size(); ++i) differ += own.answers[i] != theirs->answers[i];
     eval.differ = differ;
   }
   return eval;
@@ -172,7 +155,7 @@ std::vector<AccuracyGroup> accuracy(const store::Run& run, const std::vector<Cas
     const auto& group = groups[key];
     const bool scored = std::any_of(group.cases.begin(), group.cases.end(), [&](std::size_t i) {
       return std::any_of(run.cases[i].rows.begin(), run.cases[i].rows.end(),
-                         [](const auto& row) { return !row.info.eval.is_null(); });
+                         [](const auto& row) { return row.info.eval.has_value(); });
     });
     if (group.cases.size() > 1 || scored) out.push_back(GroupBuilder(run, cases, group).build());
   }

@@ -210,7 +210,7 @@ CaseResult case_result(const store::Run& run, const store::Case& run_case, const
                  .key = run_case.key,
                  .network_hash = run_case.network,
                  .question = lookup::at(bundle, "case"),
-                 .model = stored_part<ModelFacts>(lookup::at(bundle, "model")).value_or(ModelFacts{}),
+                 .model = model_facts(bundle),
                  .input_source = lookup::text(bundle, "input_source"),
                  .weight_source = lookup::text(bundle, "weight_source"),
                  .network = lookup::at(bundle, "network"),

@@ -13,7 +13,6 @@
 #include "requests/commands.hpp"
 
 namespace strata::analysis {
-using lookup::flag;
 using lookup::number;
 
 namespace {
@@ -151,7 +150,7 @@ double CaseStatistics::smallest_visible(const stats::Comparison& comparison) con
 stats::Interval CaseStatistics::start_range(const store::Row& row) const {
   std::vector<double> values;
   for (const auto& start : row.start_up)
-    if (!flag(start, "cold")) values.push_back(number(start, "total_ms").value_or(0));
+    if (!start.cold) values.push_back(start.total_ms.value_or(0));
   return stats::range_of(values);
 }
 

@@ -7,8 +7,7 @@
 
 namespace strata::analysis {
 
-// `stored`: a row's `clients`; nullopt where there is none. `batch`: inputs of a request; not `reliable`: others had
-// the cores.
-std::optional<Clients> clients_of(const nlohmann::json& stored, double batch, double process_sigma, bool reliable);
+// `batch`: inputs of a request; not `reliable`: others had the cores.
+Clients clients_of(const store::ServedClients& served, double batch, double process_sigma, bool reliable);
 
 }  // namespace strata::analysis

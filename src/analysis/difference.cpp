@@ -13,7 +13,6 @@
 #include "analysis/blocks.hpp"
 #include "analysis/case_statistics.hpp"
 #include "analysis/estimate.hpp"
-#include "analysis/estimate_members.hpp"
 #include "analysis/judge_stored.hpp"
 #include "common/lookup.hpp"
 #include "common/member_codec.hpp"

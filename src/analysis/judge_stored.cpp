@@ -14,8 +14,6 @@
 namespace strata::analysis {
 namespace {
 
-using store::Json;
-
 void judge_as(store::Row& row, State state, std::string reason) {
   row.state = state;
   row.reason = std::move(reason);
@@ -36,31 +34,25 @@ std::string why_implausible(const store::Case& run_case, const store::Row& row) 
 }
 
 // The certificate was written before the turns; it says what is missing of it.
-void note_missing_end(Json& proof) {
-  if (!proof.is_object()) return;
-  Json& lines = proof["lines"];
-  if (!lines.is_array()) lines = Json::array();
-  lines.push_back(
-      {{"check", "the end of the run"},
-       {"how", "observed"},
-       {"result", "not_checked"},
-       {"value", ""},
-       {"bound", ""},
-       {"detail", "the run was interrupted before what is proven at its end; each stored block was checked"}});
+void note_missing_end(store::Proof& proof) {
+  proof.lines.push_back(
+      {.check = "the end of the run",
+       .how = "observed",
+       .result = "not_checked",
+       .detail = "the run was interrupted before what is proven at its end; each stored block was checked"});
 }
 
 void judge_row(const store::Case& run_case, store::Row& row) {
   const auto wrong = std::find_if(row.blocks.begin(), row.blocks.end(), [](const auto& b) { return !b.check.empty(); });
-  const auto verdict = outside::text_or(row.proof, "verdict");
   const bool harness = row.info.harness;
   if (wrong != row.blocks.end()) return judge_as(row, State::unequal, wrong->check);
   if (row.blocks.empty()) return;  // its reason is stored with it
-  if (!harness && verdict != "equal" && verdict != "equal_looser")
+  if (!harness && !(row.proof && row.proof->is_equal()))
     return judge_as(row, State::failed, "the run ended before equal work was proven");
   if (const auto why = harness ? std::string() : why_implausible(run_case, row); !why.empty())
     return judge_as(row, State::mistrusted, why);
   judge_as(row, State::measured, "");
-  if (!harness) note_missing_end(row.proof);
+  if (!harness) note_missing_end(*row.proof);
 }
 
 }  // namespace

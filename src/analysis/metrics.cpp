@@ -10,13 +10,11 @@
 #include "analysis/meters.hpp"
 #include "analysis/open_batch.hpp"
 #include "analysis/row_numbers.hpp"
-#include "common/lookup.hpp"
 
 namespace strata::analysis {
 namespace {
 
 using core::Metric;
-using nlohmann::json;
 
 const char* const kNotReliableMethod = "not reliable: other programs had the cores";
 
@@ -57,9 +55,6 @@ class RowMetrics {
   void add(Metric which, double value, std::string method, std::string setting = {}) {
     add(which, stats::Interval{value, stats::nan, stats::nan}, std::move(method), std::move(setting));
   }
-  void add_at(Metric which, const json& object, const char* path, const char* method) {
-    add_known(which, lookup::number(object, path), method);
-  }
   void add_known(Metric which, OptionalNumber value, std::string method, std::string setting = {}) {
     if (value) add(which, *value, std::move(method), std::move(setting));
   }
@@ -72,7 +67,7 @@ class RowMetrics {
   bool is_train() const { return case_.question.mode == core::Mode::train; }
 
   void add_proof() {
-    add_at(Metric::proof_ratio, row_.proof, "worst_ratio", "observed");
+    if (row_.proof) add_known(Metric::proof_ratio, row_.proof->worst_ratio, "observed");
     if (row_.state != State::measured) return;
     const auto& accuracy = row_.info.accuracy;
     if (accuracy && accuracy->error) add(Metric::error, *accuracy->error, "observed");
@@ -123,38 +118,38 @@ class RowMetrics {
   }
 
   void add_memory() {
-    for (const auto& [which, path] : {std::pair{Metric::idle_memory, "idle_private_bytes"},
-                                      {Metric::steady_memory, "steady_private_bytes"},
-                                      {Metric::peak_memory, "peak_private_bytes"},
-                                      {Metric::memory_above_idle, "above_idle_bytes"},
-                                      {Metric::steady_share_memory, "steady_pss_bytes"},
-                                      {Metric::shared_file_memory, "shared_file_bytes"}})
-      add_at(which, row_.memory, path, "observed");
-    add_at(Metric::device_peak_memory, row_.memory, "device_peak_bytes", "reported");
+    if (!row_.memory) return;
+    const auto& memory = *row_.memory;
+    for (const auto& [which, bytes] : {std::pair{Metric::idle_memory, memory.idle_private_bytes},
+                                       {Metric::steady_memory, memory.steady_private_bytes},
+                                       {Metric::peak_memory, memory.peak_private_bytes},
+                                       {Metric::memory_above_idle, memory.above_idle_bytes},
+                                       {Metric::steady_share_memory, memory.steady_pss_bytes},
+                                       {Metric::shared_file_memory, memory.shared_file_bytes}})
+      add_known(which, bytes, "observed");
+    add_known(Metric::device_peak_memory, memory.device_peak_bytes, "reported");
   }
 
   void add_starts() {
     if (row_.start_up.empty()) return;
     add(Metric::warm_start, statistics_.start_range(row_), "median of the starts");
-    for (const auto& [which, part] : {std::pair{Metric::start_process, "process_ms"},
-                                      {Metric::start_library, "library_ms"},
-                                      {Metric::start_load, "load_ms"},
-                                      {Metric::start_build, "build_ms"},
-                                      {Metric::start_weights, "weights_ms"},
-                                      {Metric::start_first_iteration, "first_iteration_ms"}})
+    using store::StartUp;
+    for (const auto& [which, part] : {std::pair{Metric::start_process, &StartUp::process_ms},
+                                      {Metric::start_library, &StartUp::library_ms},
+                                      {Metric::start_load, &StartUp::load_ms},
+                                      {Metric::start_build, &StartUp::build_ms},
+                                      {Metric::start_weights, &StartUp::weights_ms},
+                                      {Metric::start_first_iteration, &StartUp::first_iteration_ms}})
       add(which, start_part(row_, part), "median of the starts");
     if (const auto ms = cold_start(row_, &store::ColdStart::total_ms)) add(Metric::cold_start, *ms, "one start");
     if (const auto ms = cold_start(row_, &store::ColdStart::prepare_ms)) add(Metric::prepare_time, *ms, "one start");
   }
 
   void add_sizes() {
-    const auto bytes = [&](Metric which, const std::optional<std::int64_t>& size, const char* method) {
-      if (size) add(which, static_cast<double>(*size), method);
-    };
-    bytes(Metric::disk, row_.disk_bytes, "observed");
-    bytes(Metric::artefact_size, row_.artefact_bytes, "reported");
-    bytes(Metric::shipped_size, shipped_bytes(row_), "observed");
-    if (const auto& libraries = row_.info.libraries) bytes(Metric::library_size, libraries->bytes, "observed");
+    add_known(Metric::disk, row_.disk_bytes, "observed");
+    add_known(Metric::artefact_size, row_.artefact_bytes, "reported");
+    add_known(Metric::shipped_size, shipped_bytes(row_), "observed");
+    if (const auto& libraries = row_.info.libraries) add_known(Metric::library_size, libraries->bytes, "observed");
     if (const auto& lines = row_.info.lines) add(Metric::code_lines, lines->total, "count");
   }
 
@@ -162,14 +157,14 @@ class RowMetrics {
     if (const auto& phases = row_.info.phases; is_train() && phases)
       for (const auto& [phase, ms] : phases->ms)
         if (ms) add(Metric::phase_time, *ms, "median of the pass", phase);
-    if (lookup::text(row_.info.eval, "state") == "scored")
-      add_at(Metric::score, row_.info.eval, "score", "the user's score()");
+    if (const auto& eval = row_.info.eval; eval && eval->is_scored())
+      add_known(Metric::score, eval->score, "the user's score()");
   }
 
   void add_clients() {
-    const auto clients = clients_of(row_.info.clients, batch_, statistics_.sigma(), statistics_.reliable());
-    if (!clients) return;
-    for (const auto& point : clients->points) {
+    if (!row_.info.clients) return;
+    const auto clients = clients_of(*row_.info.clients, batch_, statistics_.sigma(), statistics_.reliable());
+    for (const auto& point : clients.points) {
       if (!point.is_measured()) continue;
       const auto setting = fmt::format("{} {}", point.clients, point.as);
       const auto how = fmt::format("{} repetitions", point.repetitions);

@@ -7,16 +7,11 @@
 #include "analysis/blocks.hpp"
 #include "analysis/estimate.hpp"
 #include "common/lookup.hpp"
-#include "common/outside.hpp"
 #include "stats/compare.hpp"
 
 namespace strata::analysis {
-using Json = nlohmann::json;
-using lookup::at;
 using lookup::list;
 using lookup::number;
-using lookup::text;
-using lookup::whole;
 namespace {
 
 // A first call at a new size counts as a recompilation from here on: disturbances and new oneDNN primitives stay below
@@ -31,57 +26,50 @@ struct Size {
   double first_ms = 0, again_ms = 0, worst_ratio = 0;
 };
 
-std::map<int, Size> sizes_of(const Json& measured) {
+std::map<int, Size> sizes_of(const store::OpenBatchRecord& measured) {
   std::map<int, Size> sizes;
-  for (const auto& visit : list(measured, "visits")) {
-    auto& size = sizes[whole(visit, "size", 0)];
-    (whole(visit, "lap", 0) == 0 ? size.first_ms : size.again_ms) = number(visit, "first_ns").value_or(0) * 1e-6;
-    size.worst_ratio = std::max(size.worst_ratio, number(visit, "worst_ratio").value_or(0));
-    for (const auto& ns : list(visit, "wall_ns"))
-      if (ns.is_number()) size.settled_ms.push_back(ns.get<double>() * 1e-6);
+  for (const auto& visit : measured.visits) {
+    auto& size = sizes[visit.size];
+    (visit.lap == 0 ? size.first_ms : size.again_ms) = static_cast<double>(visit.first_ns) * 1e-6;
+    size.worst_ratio = std::max(size.worst_ratio, visit.worst_ratio);
+    for (const auto ns : visit.wall_ns) size.settled_ms.push_back(static_cast<double>(ns) * 1e-6);
   }
   return sizes;
 }
 
-store::Row row_of(const Json& blocks) {
+store::Row row_of(const std::vector<store::Block>& turns) {
   store::Row row;
-  for (const auto& timing : blocks) {
-    store::Block block;
-    block.restart = whole(timing, "restart", 0, 0, kMostRestarts);
-    block.round = whole(timing, "round", 0, 0, kMostRounds);
-    for (const auto& ns : list(timing, "wall_ns"))
-      if (const auto wall = outside::as_integer(ns); wall && *wall >= 0) block.wall_ns.push_back(*wall);
-    block.taken = number(timing, "taken");
-    if (const auto wait = number(timing, "runq_ns")) block.runq_ns = static_cast<std::int64_t>(*wait);
-    row.blocks.push_back(std::move(block));
+  row.blocks = turns;
+  for (auto& block : row.blocks) {
+    block.restart = std::min(block.restart, kMostRestarts);
+    block.round = std::min(block.round, kMostRounds);
   }
   return row;
 }
 
-std::optional<AgainstFixed> against_fixed(const Json& measured, const stats::CoreBudget& room, double sigma,
-                                          double minimum, bool reliable) {
-  if (!at(measured, "turns").is_object()) return std::nullopt;
-  const auto fixed = row_of(list(measured, "turns.fixed")), open = row_of(list(measured, "turns.open"));
+std::optional<AgainstFixed> against_fixed(const store::OpenBatchRecord& measured, const stats::CoreBudget& room,
+                                          double sigma, double minimum, bool reliable) {
+  if (!measured.turns) return std::nullopt;
+  const auto fixed = row_of(measured.turns->fixed), open = row_of(measured.turns->open);
   const auto comparison = stats::compare(stats::log_differences(medians({&fixed, &open}, room, 0), 0, 1), sigma);
   const auto direction = reliable ? stats::judge(comparison, minimum).direction : stats::Direction::inconclusive;
-  return AgainstFixed{.batch = whole(measured, "own", 0),
-                      .ratio = {Estimate(comparison.ratio()), verdict_of(direction)}};
+  return AgainstFixed{.batch = measured.own, .ratio = {Estimate(comparison.ratio()), verdict_of(direction)}};
 }
 
 // What the level itself counted between its warm-up and the last visit.
-std::optional<ReportedRecompiles> reported(const Json& measured) {
-  const auto before = number(measured, "reported.before.recompiles"),
-             after = number(measured, "reported.after.recompiles");
+std::optional<ReportedRecompiles> reported(const std::optional<store::LevelReports>& reports) {
+  if (!reports) return std::nullopt;
+  const auto before = number(reports->before, "recompiles"), after = number(reports->after, "recompiles");
   if (!before || !after) return std::nullopt;
   ReportedRecompiles counted{.recompiles = *after - *before};
-  const auto& all = list(measured, "reported.after.recompile_reasons");
+  const auto& all = list(reports->after, "recompile_reasons");
   for (std::size_t i = 0; i < all.size(); ++i)
     if (static_cast<double>(i) >= *before && all[i].is_string()) counted.reasons.push_back(all[i].get<std::string>());
   return counted;
 }
 
 // Each size that was visited, and of those that the artefact was not warmed up with how many compiled again.
-void add_sizes(OpenBatch& open, const Json& dynamic) {
+void add_sizes(OpenBatch& open, const store::OpenBatchRecord& dynamic) {
   int unseen = 0, recompiled = 0;
   double total = 0;
   for (const auto& [batch, size] : sizes_of(dynamic)) {
@@ -109,20 +97,19 @@ void add_sizes(OpenBatch& open, const Json& dynamic) {
 
 std::optional<OpenBatch> open_batch(const store::Row& row, const stats::CoreBudget& room, double sigma, double minimum,
                                     bool reliable) {
-  const Json& dynamic = row.info.dynamic;
-  if (!dynamic.is_object()) return std::nullopt;
-  const auto prepare_ms = number(dynamic, "prepare_ms");
-  OpenBatch open{.low = whole(dynamic, "low", 0),
-                 .high = whole(dynamic, "high", 0),
-                 .own = whole(dynamic, "own", 0),
-                 .state = text(dynamic, "state"),
-                 .reason = text(dynamic, "reason"),
-                 .hint = text(dynamic, "hint"),
-                 .prepare_ms = prepare_ms.value_or(0) > 0 ? prepare_ms : std::nullopt,
-                 .against_fixed_note = text(dynamic, "turns_note")};
+  if (!row.info.dynamic) return std::nullopt;
+  const auto& dynamic = *row.info.dynamic;
+  OpenBatch open{.low = dynamic.low,
+                 .high = dynamic.high,
+                 .own = dynamic.own,
+                 .state = dynamic.state,
+                 .reason = dynamic.reason,
+                 .hint = dynamic.hint,
+                 .prepare_ms = dynamic.prepare_ms.value_or(0) > 0 ? dynamic.prepare_ms : std::nullopt,
+                 .against_fixed_note = dynamic.turns_note};
   if (!open.is_measured()) return open;
   add_sizes(open, dynamic);
-  open.reported = reported(dynamic);
+  open.reported = reported(dynamic.reported);
   open.against_fixed = against_fixed(dynamic, room, sigma, minimum, reliable);
   return open;
 }

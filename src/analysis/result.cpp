@@ -11,7 +11,6 @@
 namespace strata::analysis {
 namespace {
 
-constexpr std::array kRatioVerdicts{"reference", "faster", "slower", "same", "inconclusive"};
 constexpr std::array kHeadlineVerdicts{"move", "stay", "undecided", "no_data", "not_reliable", "preliminary"};
 constexpr std::array kEdgeKinds{"step", "peer", "differs"};
 
@@ -23,29 +22,6 @@ bool find_name(const auto& names, std::string_view name, Enum& value) {
 }
 
 }  // namespace
-
-Estimate::Estimate(const stats::Interval& interval, double scale)
-    : value(finite(interval.value * scale)), low(finite(interval.low * scale)), high(finite(interval.high * scale)) {}
-
-const char* to_string(RatioVerdict verdict) {
-  return kRatioVerdicts.at(static_cast<std::size_t>(verdict));
-}
-bool from_string(std::string_view name, RatioVerdict& verdict) {
-  return find_name(kRatioVerdicts, name, verdict);
-}
-RatioVerdict verdict_of(stats::Direction direction) {
-  switch (direction) {
-    case stats::Direction::faster:
-      return RatioVerdict::faster;
-    case stats::Direction::slower:
-      return RatioVerdict::slower;
-    case stats::Direction::same:
-      return RatioVerdict::same;
-    case stats::Direction::inconclusive:
-      return RatioVerdict::inconclusive;
-  }
-  return RatioVerdict::inconclusive;
-}
 
 const char* to_string(HeadlineVerdict verdict) {
   return kHeadlineVerdicts.at(static_cast<std::size_t>(verdict));

@@ -13,29 +13,15 @@
 
 #include "common/state.hpp"
 #include "core/participant_id.hpp"
-#include "stats/compare.hpp"
+#include "stats/estimate.hpp"
 #include "store/row_info.hpp"
 
 namespace strata::analysis {
 
 using OptionalNumber = std::optional<double>;
 using OptionalBytes = std::optional<std::int64_t>;
-
-// With its 99% interval.
-struct Estimate {
-  OptionalNumber value, low, high;
-
-  Estimate() = default;
-  Estimate(OptionalNumber of_value, OptionalNumber of_low, OptionalNumber of_high)
-      : value(of_value), low(of_low), high(of_high) {}
-  explicit Estimate(const stats::Interval& interval, double scale = 1);  // what is not finite is unknown
-};
-
-// What a level is beside the reference; smaller differences than the least that is claimed are `same`.
-enum class RatioVerdict { reference, faster, slower, same, inconclusive };
-const char* to_string(RatioVerdict verdict);
-bool from_string(std::string_view name, RatioVerdict& verdict);
-RatioVerdict verdict_of(stats::Direction direction);
+using stats::Estimate, stats::JudgedRatio, stats::RatioVerdict, stats::verdict_of;
+using store::DeepFacts, store::MemoryFacts, store::Proof, store::ProofLine, store::TriedVariant, store::Tuning;
 
 // What an interval owes to earlier runs.
 struct LearnedEffect {
@@ -60,11 +46,6 @@ struct Ratio : Estimate {
   std::optional<Resolve> resolve;
 };
 
-// A speedup with its verdict alone: nothing of what it rests on.
-struct JudgedRatio : Estimate {
-  std::optional<RatioVerdict> verdict;
-};
-
 struct BreakEven {
   OptionalNumber iterations, low, high;
   bool never = false, inconclusive = false;
@@ -81,36 +62,9 @@ struct StartUp {
       cold_start_ms, prepare_ms;
 };
 
-// Of a worker alone, in bytes.
-struct MemoryFacts {
-  OptionalBytes idle_private_bytes, steady_private_bytes, peak_private_bytes, steady_pss_bytes, above_idle_bytes,
-      shared_file_bytes, device_peak_bytes, expected_peak_bytes;
-};
-
 struct Shipped {
   std::int64_t bytes = 0, libraries_bytes = 0, artefact_bytes = 0;
   std::vector<store::FileBytes> libraries;
-};
-
-struct ProofLine {
-  std::string check, how, result, value, bound, detail;
-};
-struct Proof {
-  std::string verdict;
-  bool weak = false;
-  int observed = 0, reported = 0, assumed = 0;
-  std::string first_difference;
-  OptionalNumber worst_ratio;
-  std::vector<ProofLine> lines;
-
-  bool is_equal() const { return verdict == "equal" || verdict == "equal_looser"; }
-};
-
-// Of --deep: where a level's activations first differ; `note`: why they were not compared.
-struct DeepFacts {
-  std::optional<std::string> first_difference;  // empty: they do not
-  std::string reason, note;
-  OptionalNumber worst_ratio;
 };
 
 struct BlockSummary {
@@ -144,18 +98,6 @@ struct AgainstItself {
 struct Tuned {
   std::optional<Ratio> ratio;
   std::optional<BreakEven> break_even, break_even_once;
-};
-
-struct TriedVariant {
-  std::string variant, title, state, reason;
-  OptionalNumber median_ms;
-  std::optional<JudgedRatio> ratio;
-};
-struct Tuning {
-  OptionalNumber seconds;
-  std::optional<int> restarts;
-  std::string best, note;
-  std::vector<TriedVariant> tried;
 };
 
 // Several clients at once (--clients).

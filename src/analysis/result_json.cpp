@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "analysis/estimate_members.hpp"
 #include "common/member_codec.hpp"
-#include "store/row_info_members.hpp"
+#include "store/row_members.hpp"
 
 namespace strata::analysis {
 using Json = nlohmann::json;
@@ -31,11 +30,6 @@ void each_member(auto& member, Ratio& ratio) {
       member("resolve", ratio.resolve);
 }
 
-void each_member(auto& member, JudgedRatio& ratio) {
-  each_member(member, static_cast<Estimate&>(ratio));
-  member("verdict", ratio.verdict);
-}
-
 void each_member(auto& member, BreakEven& even) {
   member("iterations", even.iterations), member("low", even.low), member("high", even.high),
       member("never", even.never), member("inconclusive", even.inconclusive);
@@ -53,33 +47,9 @@ void each_member(auto& member, StartUp& start) {
       member("cold_start_ms", start.cold_start_ms), member("prepare_ms", start.prepare_ms);
 }
 
-void each_member(auto& member, MemoryFacts& memory) {
-  member("idle_private_bytes", memory.idle_private_bytes), member("steady_private_bytes", memory.steady_private_bytes),
-      member("peak_private_bytes", memory.peak_private_bytes), member("steady_pss_bytes", memory.steady_pss_bytes),
-      member("above_idle_bytes", memory.above_idle_bytes), member("shared_file_bytes", memory.shared_file_bytes),
-      member("device_peak_bytes", memory.device_peak_bytes), member("expected_peak_bytes", memory.expected_peak_bytes);
-}
-
 void each_member(auto& member, Shipped& shipped) {
   member("bytes", shipped.bytes), member("libraries_bytes", shipped.libraries_bytes),
       member("artefact_bytes", shipped.artefact_bytes), member("libraries", shipped.libraries);
-}
-
-void each_member(auto& member, ProofLine& line) {
-  member("check", line.check), member("how", line.how), member("result", line.result), member("value", line.value),
-      member("bound", line.bound), member("detail", line.detail);
-}
-
-void each_member(auto& member, Proof& proof) {
-  member("verdict", proof.verdict), member("weak", proof.weak), member("observed", proof.observed),
-      member("reported", proof.reported), member("assumed", proof.assumed),
-      member("first_difference", NullIfEmpty{proof.first_difference}), member("worst_ratio", proof.worst_ratio),
-      member("lines", proof.lines);
-}
-
-void each_member(auto& member, DeepFacts& deep) {
-  member("first_difference", deep.first_difference), member("worst_ratio", deep.worst_ratio),
-      member("reason", deep.reason), member("note", NullIfEmpty{deep.note});
 }
 
 void each_member(auto& member, BlockSummary& block) {
@@ -104,16 +74,6 @@ void each_member(auto& member, AgainstItself& aa) {
 void each_member(auto& member, Tuned& tuned) {
   member("ratio", tuned.ratio), member("break_even", tuned.break_even),
       member("break_even_once", tuned.break_even_once);
-}
-
-void each_member(auto& member, TriedVariant& tried) {
-  member("variant", tried.variant), member("title", tried.title), member("state", tried.state),
-      member("reason", tried.reason), member("median_ms", tried.median_ms), member("ratio", tried.ratio);
-}
-
-void each_member(auto& member, Tuning& tuning) {
-  member("seconds", tuning.seconds), member("restarts", tuning.restarts), member("best", tuning.best),
-      member("note", tuning.note), member("tried", tuning.tried);
 }
 
 void each_member(auto& member, LatencyQuantiles& latency) {
@@ -349,19 +309,14 @@ Result<RunResult> read_result(const Json& json, const std::string& where) {
   return result;
 }
 
-template <class Part>
-std::optional<Part> stored_part(const Json& stored) {
-  if (!stored.is_object()) return std::nullopt;
+ModelFacts model_facts(const Json& bundle) {
+  const Json& stored = outside::field(bundle, "model");
+  ModelFacts model;
+  if (!stored.is_object()) return model;
   members::Reader members(
       stored, "", [](const std::string&) {}, std::numeric_limits<double>::lowest());
-  Part part;
-  each_member(members, part);
-  return part;
+  each_member(members, model);
+  return model;
 }
-template std::optional<Proof> stored_part(const Json& stored);
-template std::optional<MemoryFacts> stored_part(const Json& stored);
-template std::optional<DeepFacts> stored_part(const Json& stored);
-template std::optional<Tuning> stored_part(const Json& stored);
-template std::optional<ModelFacts> stored_part(const Json& stored);
 
 }  // namespace strata::analysis

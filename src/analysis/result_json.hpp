@@ -19,9 +19,7 @@ nlohmann::json to_json(const AccuracyPoint& point);
 // is unknown; what it does not know it passes over. `where` names the result in errors.
 Result<RunResult> read_result(const nlohmann::json& written, const std::string& where);
 
-// A part of a result that the store keeps as JSON: Proof, MemoryFacts, DeepFacts, Tuning, ModelFacts. Values of a wrong
-// type are passed over; nullopt: it is no object.
-template <class Part>
-std::optional<Part> stored_part(const nlohmann::json& stored);
+// `model` of a bundle.json. Values of a wrong type are passed over.
+ModelFacts model_facts(const nlohmann::json& bundle);
 
 }  // namespace strata::analysis

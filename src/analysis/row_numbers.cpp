@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "analysis/blocks.hpp"
-#include "common/lookup.hpp"
 #include "stats/clients.hpp"
 
 namespace strata::analysis {
@@ -54,10 +53,10 @@ RowNumbers row_numbers(const CaseStatistics& statistics, std::size_t i, double b
   return out;
 }
 
-double start_part(const store::Row& row, const char* part) {
+double start_part(const store::Row& row, std::optional<double> store::StartUp::*part) {
   std::vector<double> values;
   for (const auto& start : row.start_up)
-    if (const auto ms = lookup::number(start, part); ms && !lookup::flag(start, "cold")) values.push_back(*ms);
+    if (start.*part && !start.cold) values.push_back(*(start.*part));
   return stats::median(values);
 }
 

@@ -22,7 +22,7 @@ struct RowNumbers {
 RowNumbers row_numbers(const CaseStatistics& statistics, std::size_t i, double batch);
 
 // Median of a part of the starts from caches ("load_ms"), NaN where there was none.
-double start_part(const store::Row& row, const char* part);
+double start_part(const store::Row& row, std::optional<double> store::StartUp::*part);
 // Of the very first start, in ms; nothing where none was seen or it is 0.
 std::optional<double> cold_start(const store::Row& row, double store::ColdStart::*part);
 

@@ -8,7 +8,6 @@
 #include "analysis/client_point.hpp"
 #include "analysis/estimate.hpp"
 #include "analysis/open_batch.hpp"
-#include "analysis/result_json.hpp"
 #include "analysis/row_numbers.hpp"
 
 namespace strata::analysis {
@@ -26,13 +25,14 @@ TimeSummary summary_of(const std::vector<double>& ms, const stats::ShownTime& es
 }
 
 StartUp startup_of(const store::Row& row, const CaseStatistics& statistics) {
-  const auto part = [&](const char* name) { return finite(start_part(row, name)); };
-  StartUp start{.process_ms = part("process_ms"),
-                .library_ms = part("library_ms"),
-                .load_ms = part("load_ms"),
-                .build_ms = part("build_ms"),
-                .weights_ms = part("weights_ms"),
-                .first_iteration_ms = part("first_iteration_ms"),
+  const auto part = [&](auto member) { return finite(start_part(row, member)); };
+  using Start = store::StartUp;
+  StartUp start{.process_ms = part(&Start::process_ms),
+                .library_ms = part(&Start::library_ms),
+                .load_ms = part(&Start::load_ms),
+                .build_ms = part(&Start::build_ms),
+                .weights_ms = part(&Start::weights_ms),
+                .first_iteration_ms = part(&Start::first_iteration_ms),
                 .warm_start_ms = finite(statistics.start_range(row).value),
                 .prepare_ms = cold_start(row, &store::ColdStart::prepare_ms)};
   if (row.info.cold_start) start.cold_start_ms = row.info.cold_start->total_ms;
@@ -135,19 +135,20 @@ RowResult row_result(const store::Run& run, const store::Case& run_case, const s
                 .log_tail = row.log_tail,
                 .repeat = row.repeat,
                 .default_text = info.default_text,
-                .memory = stored_part<MemoryFacts>(row.memory),
+                .memory = row.memory,
                 .disk_bytes = row.disk_bytes,
                 .artefact_bytes = row.artefact_bytes,
                 .shipped = shipped_of(row),
                 .lines = info.lines,
                 .settings = settings_beside(row.settings, info.facts),
                 .facts = info.facts,
-                .proof = stored_part<Proof>(row.proof),
-                .deep = stored_part<DeepFacts>(info.deep),
-                .tuning = stored_part<Tuning>(info.tuning)};
+                .proof = row.proof,
+                .deep = info.deep,
+                .tuning = info.tuning};
   if (!row.start_up.empty()) out.startup = startup_of(row, statistics);
-  out.clients =
-      clients_of(info.clients, static_cast<double>(run_case.question.batch), statistics.sigma(), statistics.reliable());
+  if (info.clients)
+    out.clients = clients_of(*info.clients, static_cast<double>(run_case.question.batch), statistics.sigma(),
+                             statistics.reliable());
   out.dynamic = open_batch(row, statistics.room(), statistics.sigma(), statistics.minimum(), statistics.reliable());
   if (row.state == State::measured)
     if (const auto i = statistics.index_of(row.name())) add_samples(out, run, run_case, *i, statistics);

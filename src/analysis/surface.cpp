@@ -8,7 +8,6 @@
 
 #include "analysis/case_statistics.hpp"
 #include "analysis/row_numbers.hpp"
-#include "common/lookup.hpp"
 #include "common/text.hpp"
 
 namespace strata::analysis {
@@ -54,13 +53,14 @@ std::vector<GridAxis> varying(const store::Run& run) {
 
 CellLevel level_of(const CaseStatistics& statistics, const store::Row& row, std::optional<std::size_t> place,
                    const GridCell& cell) {
+  const auto memory = row.memory.value_or(store::MemoryFacts());
   CellLevel level{.state = row.state,
                   .reason = row.reason,
-                  .peak_bytes = lookup::number(row.memory, "peak_private_bytes"),
-                  .expected_bytes = lookup::number(row.memory, "expected_peak_bytes"),
-                  .steady_bytes = lookup::number(row.memory, "steady_private_bytes"),
-                  .share_bytes = lookup::number(row.memory, "steady_pss_bytes"),
-                  .device_bytes = lookup::number(row.memory, "device_peak_bytes")};
+                  .peak_bytes = memory.peak_private_bytes,
+                  .expected_bytes = memory.expected_peak_bytes,
+                  .steady_bytes = memory.steady_private_bytes,
+                  .share_bytes = memory.steady_pss_bytes,
+                  .device_bytes = memory.device_peak_bytes};
   if (!place) return level;
   level.meters = meters_of(row, cell.run_case->question.threads);
   level.iteration_ms = row_numbers(statistics, *place, cell.batch).time_ms;

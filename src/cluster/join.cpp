@@ -121,11 +121,13 @@ void add_row(store::Case& run_case, store::Row row, const Shard& shard) {
     return;
   }
   own->info.rows_of_shards.push_back(row.row_id);
-  for (const char* count : {"steps_and_scores", "steps", "steps_in_windows", "windows_too_rough"}) {
-    const auto key = fmt::format("in_the_middle.{}", count);
-    if (const auto before = lookup::number(own->proof, key))
-      own->proof["in_the_middle"][count] =
-          static_cast<std::int64_t>(*before + lookup::number(row.proof, key).value_or(0));
+  if (own->proof && own->proof->in_the_middle && row.proof && row.proof->in_the_middle) {
+    auto& sum = *own->proof->in_the_middle;
+    const auto& other = *row.proof->in_the_middle;
+    sum.steps_and_scores += other.steps_and_scores;
+    sum.steps += other.steps;
+    sum.steps_in_windows += other.steps_in_windows;
+    sum.windows_too_rough += other.windows_too_rough;
   }
   if (row.judged && row.state != State::measured && (!own->judged || own->state == State::measured)) {
     own->state = row.state;

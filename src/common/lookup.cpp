@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "common/outside.hpp"
-
 namespace strata::lookup {
 namespace {
 const Json kNull;
@@ -30,11 +28,6 @@ std::optional<double> number(const Json& node, std::string_view path) {
   if (!value.is_number()) return std::nullopt;
   const double result = value.get<double>();
   return std::isfinite(result) ? std::optional(result) : std::nullopt;
-}
-
-int whole(const Json& node, std::string_view path, int otherwise, int low, int high) {
-  const auto value = outside::as_integer(at(node, path));
-  return value && *value >= low && *value <= high ? static_cast<int>(*value) : otherwise;
 }
 
 std::string text(const Json& node, std::string_view path) {

@@ -17,9 +17,6 @@ const Json& at(const Json& node, std::string_view path);
 // A finite number at `path`, otherwise nothing.
 std::optional<double> number(const Json& node, std::string_view path);
 
-// A whole number at `path`, within the bounds; otherwise `otherwise`.
-int whole(const Json& node, std::string_view path, int otherwise, int low = 0, int high = 1'000'000'000);
-
 // The string at `path`; numbers and booleans as text; "" for everything else.
 std::string text(const Json& node, std::string_view path);
 

@@ -39,6 +39,18 @@ struct NullIfEmpty {
   std::string& text;
 };
 
+// Left out, even where all is written, if there is none: `member("name", IfThere{value.name})`.
+template <class T>
+struct IfThere {
+  std::optional<T>& value;
+};
+
+// Numbers that may be below zero: `member("name", AnySign{value.name})`.
+template <class T>
+struct AnySign {
+  T& value;
+};
+
 // What of a struct is written.
 enum class Fill {
   everything,   // what is unknown, not finite or a null as null
@@ -57,6 +69,14 @@ class Writer {
   }
   void operator()(const char* name, NullIfEmpty value) {
     put(name, value.text.empty() ? nlohmann::json() : nlohmann::json(value.text));
+  }
+  template <class T>
+  void operator()(const char* name, IfThere<T> member) {
+    if (member.value) put(name, json_of(*member.value));
+  }
+  template <class T>
+  void operator()(const char* name, AnySign<T> number) {
+    (*this)(name, number.value);
   }
 
   template <class T>
@@ -111,6 +131,14 @@ class Reader {
     if (const auto it = object_.find(name); it != object_.end()) read(*it, name, value);
   }
   void operator()(const std::string& name, NullIfEmpty value) { (*this)(name, value.text); }
+  template <class T>
+  void operator()(const std::string& name, IfThere<T> member) {
+    (*this)(name, member.value);
+  }
+  template <class T>
+  void operator()(const std::string& name, AnySign<T> number) {
+    Reader(object_, where_, complain_, std::numeric_limits<double>::lowest())(name, number.value);
+  }
 
  private:
   // False: it is of another type, and that was told; `value` is as it was then.
@@ -150,7 +178,9 @@ class Reader {
       value = json.template get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
       const auto whole = whole_number(json);
-      if (!fits(whole && *whole >= 0 && std::in_range<T>(*whole), "a whole number from 0")) return false;
+      const std::int64_t least = value < T() ? static_cast<std::int64_t>(value) : 0;  // -1 may stand for "none"
+      if (!fits(whole && *whole >= least && std::in_range<T>(*whole), fmt::format("a whole number from {}", least)))
+        return false;
       value = static_cast<T>(*whole);
     } else if constexpr (std::is_floating_point_v<T>) {
       const bool right = json.is_number() && json.template get<double>() >= least_;

@@ -14,7 +14,6 @@
 #include "analysis/metrics.hpp"
 #include "analysis/warnings.hpp"
 #include "common/interrupt.hpp"
-#include "common/outside.hpp"
 #include "common/state.hpp"
 #include "core/bundle_info.hpp"
 #include "measure/machine_facts.hpp"
@@ -314,8 +313,8 @@ measure::CaseExtras SweepRunner::extras_of(const Point& point) {
 }
 
 void SweepRunner::learn_memory(const plan::Bundle& bundle, const store::Row& row) {
-  const double peak = outside::number_or(row.memory, "peak_private_bytes");
-  if (peak > 0) peaks_.add(row.name(), bundle.question, plan::work_of(bundle.info).moving_bytes, peak);
+  if (const auto peak = row.memory ? row.memory->peak_private_bytes.value_or(0) : 0; peak > 0)
+    peaks_.add(row.name(), bundle.question, plan::work_of(bundle.info).moving_bytes, static_cast<double>(peak));
 }
 
 // What ran out of memory in earlier runs, with no less memory and the same PyTorch.

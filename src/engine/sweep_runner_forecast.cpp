@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/interrupt.hpp"
-#include "common/outside.hpp"
 #include "common/state.hpp"
 #include "engine/sweep_runner.hpp"
 #include "report/format.hpp"
@@ -83,9 +82,10 @@ std::optional<double> SweepRunner::needed_bytes(const Point& point) const {
   for (const auto& participant : point.open->participants()) {
     const auto state = participant.row.state;
     if (state == State::unavailable || state == State::unsupported) continue;
-    const auto peak = outside::number_or(participant.row.memory, "peak_private_bytes");
+    const auto& memory = participant.row.memory;
+    const auto peak = memory ? memory->peak_private_bytes.value_or(0) : 0;
     if (!participant.active || peak <= 0) return std::nullopt;
-    sum += peak;
+    sum += static_cast<double>(peak);
   }
   return sum > 0 ? std::optional(sum) : std::nullopt;
 }

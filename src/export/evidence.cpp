@@ -43,8 +43,7 @@ const store::Row* verdict_row(const store::Case& run_case, const plan::Job& job)
 }
 
 Evidence evidence_of(const store::Run& run, const store::Case& run_case, const store::Row& row, const plan::Job& job) {
-  const auto verdict = outside::text_or(row.proof, "verdict", "none");
-  if (row.state != State::measured || (verdict != "equal" && verdict != "equal_looser"))
+  if (row.state != State::measured || !row.proof || !row.proof->is_equal())
     return {{},
             fmt::format("run {}, the newest that measured it, found it {}: {}", run.run_id, to_string(row.state),
                         row.reason),
@@ -53,7 +52,7 @@ Evidence evidence_of(const store::Run& run, const store::Case& run_case, const s
   result.certificate = {{"run", run.run_id},      {"started", run.started},   {"command", run.command},
                         {"strata", run.version},  {"machine", run.machine},   {"environments", run.environments},
                         {"case", run_case.id},    {"case_key", run_case.key}, {"level", row.level},
-                        {"variant", row.variant}, {"settings", row.settings}, {"proof", row.proof}};
+                        {"variant", row.variant}, {"settings", row.settings}, {"proof", store::to_json(row.proof)}};
   const auto prepared = made_at(job.cache);
   const bool same = prepared.empty() || run.finished.empty() || prepared <= run.finished;
   result.certificate["same_files"] = same;

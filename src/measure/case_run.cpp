@@ -150,7 +150,7 @@ void CaseRun::certify(Participant& participant) {
   if (participant.proven_before) certificate = proof::continued(*participant.proven_before, std::move(certificate));
   participant.row.proof = certificate.proof;
   if (participant.deep && !participant.deep->first_difference.empty())
-    participant.row.proof["first_difference"] = participant.deep->first_difference;
+    participant.row.proof->first_difference = participant.deep->first_difference;
   if (participant.active && !certificate.may_have_numbers()) {
     const bool mistrusted = certificate.kind == proof::OutputVerdict::Kind::mistrusted;
     participant.drop({.state = certificate.none ? State::failed
@@ -210,7 +210,8 @@ void CaseRun::prove(Participant& participant) {
     const auto expected = extras.expected_bytes.find(participant.name());
     if (expected != extras.expected_bytes.end()) {
       participant.peak_bytes = static_cast<std::uint64_t>(expected->second);
-      participant.row.memory = {{"expected_peak_bytes", participant.peak_bytes}};
+      participant.row.memory =
+          store::MemoryFacts{.expected_peak_bytes = static_cast<std::int64_t>(participant.peak_bytes)};
     }
   }
   // By another run, perhaps another program: of one that noted other fields nothing is known.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/interrupt.hpp"
-#include "common/outside.hpp"
 #include "measure/passes/pass.hpp"
 
 namespace strata::measure {
@@ -15,9 +14,8 @@ void add_outcome(Outcome& outcome, const store::Row& row, const std::vector<std:
   if (absent && std::find(named_levels.begin(), named_levels.end(), row.level_and_variant()) != named_levels.end())
     outcome.missing = true;
   if (!absent && row.state != State::measured) outcome.failed = true;
-  const Json &eval = row.info.eval, &open = row.info.dynamic;
-  if (eval.is_object() && outside::text_or(eval, "state") != "scored") outcome.failed = true;
-  const auto served = open.is_object() ? outside::text_or(open, "state") : "measured";
+  if (row.info.eval && !row.info.eval->is_scored()) outcome.failed = true;
+  const auto served = row.info.dynamic ? row.info.dynamic->state : "measured";
   if (served != "measured" && served != "unsupported" && served != "unavailable") outcome.failed = true;
 }
 

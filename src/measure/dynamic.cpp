@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "common/interrupt.hpp"
-#include "common/outside.hpp"
 #include "stats/schedule.hpp"
 
 namespace strata::measure {
@@ -17,21 +16,10 @@ constexpr int kSettling = 3;        // unrecorded iterations before them: TorchS
 constexpr int kMostCalls = 100;
 const std::vector<int> kEntries{0, 1};  // of each size's ring
 
-Json blocks_json(const store::Row& row) {
-  Json out = Json::array();
-  for (const auto& block : row.blocks)
-    out.push_back({{"restart", block.restart},
-                   {"round", block.round},
-                   {"wall_ns", block.wall_ns},
-                   {"runq_ns", block.runq_ns ? Json(*block.runq_ns) : Json()},
-                   {"taken", block.taken ? Json(*block.taken) : Json()}});
-  return out;
-}
-
-void fill_failure(Json& out, const Failure& why) {
-  out["state"] = std::string(to_string(why.state));
-  out["reason"] = why.what;
-  out["hint"] = why.hint;
+void fill_failure(store::OpenBatchRecord& out, const Failure& why) {
+  out.state = std::string(to_string(why.state));
+  out.reason = why.what;
+  out.hint = why.hint;
 }
 
 }  // namespace
@@ -56,9 +44,9 @@ Result<DynamicPass> DynamicPass::open(const plan::Bundle& dynamic, const proof::
 }
 
 Try<void> DynamicPass::judge(const Participant& participant, const SafeTensors& outputs, int size,
-                             const std::vector<int>& indices, Json& value) const {
+                             const std::vector<int>& indices, store::SizeVisit& visit) const {
   const auto verdict = proof::check_outputs(sizes_.at(size), "timed", outputs, indices, participant.tolerance());
-  value["worst_ratio"] = std::max(value.value("worst_ratio", 0.0), verdict.worst_ratio);
+  visit.worst_ratio = std::max(visit.worst_ratio, verdict.worst_ratio);
   if (!verdict.equal_work())
     return tl::unexpected(
         Failure{.state = state_of(verdict), .what = fmt::format("batch {}: {}", size, verdict.reason)});
@@ -80,10 +68,11 @@ Try<void> DynamicPass::prove_weights(const Participant& participant, Session& se
   return {};
 }
 
-Try<void> DynamicPass::visit(const Participant& participant, Session& session, int size, int number, Json& out) const {
+Try<void> DynamicPass::visit(const Participant& participant, Session& session, int size, int number,
+                             store::OpenBatchRecord& out) const {
   const auto folder = bundle_->folder / "sizes" / std::to_string(size);
   STRATA_TRY(session.inputs(folder / "inputs.safetensors", static_cast<int>(kEntries.size())));
-  Json evidence{{"size", size}, {"lap", number}};
+  store::SizeVisit evidence{.size = size, .lap = number};
   const auto run = [&](int head, int iterations) -> Try<std::vector<std::int64_t>> {
     BlockPlan plan{.iterations = iterations, .head = head, .indices = {}, .retain = {iterations - 1}};
     for (int i = 0; i < iterations; ++i)
@@ -101,13 +90,13 @@ Try<void> DynamicPass::visit(const Participant& participant, Session& session, i
       run(0, std::clamp(static_cast<int>(kVisitNs / static_cast<double>(std::max<std::int64_t>(1, sized.front()))), 3,
                         kMostCalls));
   if (!settled) return tl::unexpected(settled.error());
-  evidence["first_ns"] = first.front();
-  evidence["wall_ns"] = *settled;
-  out["visits"].push_back(std::move(evidence));
+  evidence.first_ns = first.front();
+  evidence.wall_ns = *settled;
+  out.visits.push_back(std::move(evidence));
   return {};
 }
 
-Try<void> DynamicPass::serve(const Participant& participant, Session& session, Json& out) const {
+Try<void> DynamicPass::serve(const Participant& participant, Session& session, store::OpenBatchRecord& out) const {
   STRATA_TRY(session.load("timed"));
   STRATA_TRY(session.warm_up(10, std::chrono::milliseconds(100)));
   STRATA_TRY(prove_weights(participant, session));
@@ -115,22 +104,25 @@ Try<void> DynamicPass::serve(const Participant& participant, Session& session, J
   for (std::size_t i = 0; i < order_.size() && !interrupted(); ++i)
     STRATA_TRY(visit(participant, session, order_[i], i < sizes_.size() ? 0 : 1, out));
   auto after = STRATA_TRY(session.report());
-  out["reported"] = {{"before", before}, {"after", after}};
+  out.reported = {before, after};
   return {};
 }
 
-Result<Json> DynamicPass::run(const Participant& participant, const Job& job, const std::vector<std::string>& command,
-                              const InterleavePlan& turns, const Progress& progress) const {
+Result<store::OpenBatchRecord> DynamicPass::run(const Participant& participant, const Job& job,
+                                                const std::vector<std::string>& command, const InterleavePlan& turns,
+                                                const Progress& progress) const {
   const auto& range = *bundle_->question.open_batch;
-  Json out{{"low", range.low}, {"high", range.high}, {"own", bundle_->question.batch}, {"state", "measured"},
-           {"reason", ""},     {"hint", ""},         {"visits", Json::array()}};
+  store::OpenBatchRecord out{.low = static_cast<int>(range.low),
+                             .high = static_cast<int>(range.high),
+                             .own = static_cast<int>(bundle_->question.batch),
+                             .state = "measured"};
   progress.status(fmt::format("{} with an open batch", participant.name()), -1);
   const auto prepared = session::prepare(job, command);
   if (!prepared) {
     fill_failure(out, prepared.error());
     return out;
   }
-  out["prepare_ms"] = *prepared;
+  out.prepare_ms = *prepared;
   auto session = Session::open(job, {});
   const auto served = session ? serve(participant, **session, out) : Try<void>(tl::unexpected(session.error()));
   if (!served) {
@@ -143,7 +135,7 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   std::vector<Participant> pair{participant, participant};
   for (auto& twin : pair) {
     twin.row.blocks.clear();
-    twin.row.start_up = Json::array();
+    twin.row.start_up.clear();
   }
   pair[1].job = job;
   progress.status(fmt::format("{}: open against fixed", participant.name()), -1);
@@ -152,14 +144,14 @@ Result<Json> DynamicPass::run(const Participant& participant, const Job& job, co
   if (!pair[1].active && (state == State::unequal || state == State::mistrusted))
     fill_failure(out, Failure{.state = state, .what = pair[1].row.reason, .hint = pair[1].row.hint});
   else if (interrupted())
-    out["turns_note"] = "interrupted";
+    out.turns_note = "interrupted";
   else if (const auto lost =
                std::find_if(pair.begin(), pair.end(), [](const Participant& twin) { return !twin.active; });
            lost != pair.end())
-    out["turns_note"] = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open",
-                                    lost->row.reason);  // what the visits gave stays
+    out.turns_note = fmt::format("{} artefact: {}", lost == pair.begin() ? "fixed" : "open",
+                                 lost->row.reason);  // what the visits gave stays
   else
-    out["turns"] = {{"fixed", blocks_json(pair[0].row)}, {"open", blocks_json(pair[1].row)}};
+    out.turns = {pair[0].row.blocks, pair[1].row.blocks};
   return out;
 }
 

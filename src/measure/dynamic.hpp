@@ -15,15 +15,17 @@ class DynamicPass {
 
   // What `participant`'s level did with an open batch; `job` is of the dynamic bundle, `prepare` its expanded prepare
   // command. Afterwards it takes turns with the artefact of the fixed size, which is a trial.
-  Result<Json> run(const Participant& participant, const Job& job, const std::vector<std::string>& prepare,
-                   const InterleavePlan& turns, const Progress& progress) const;
+  Result<store::OpenBatchRecord> run(const Participant& participant, const Job& job,
+                                     const std::vector<std::string>& prepare, const InterleavePlan& turns,
+                                     const Progress& progress) const;
 
  private:
   DynamicPass(const plan::Bundle& bundle, const proof::Reference& fixed) : bundle_(&bundle), fixed_(&fixed) {}
-  Try<void> serve(const Participant& participant, Session& session, Json& out) const;
-  Try<void> visit(const Participant& participant, Session& session, int size, int number, Json& out) const;
+  Try<void> serve(const Participant& participant, Session& session, store::OpenBatchRecord& out) const;
+  Try<void> visit(const Participant& participant, Session& session, int size, int number,
+                  store::OpenBatchRecord& out) const;
   Try<void> judge(const Participant& participant, const SafeTensors& outputs, int size, const std::vector<int>& indices,
-                  Json& value) const;
+                  store::SizeVisit& visit) const;
   Try<void> prove_weights(const Participant& participant, Session& session) const;
 
   const plan::Bundle* bundle_;

@@ -130,21 +130,23 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
   return result;
 }
 
-Json evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,
-              const plan::Environment& environment) {
+store::ScoreRecord evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,
+                            const plan::Environment& environment) {
   const auto failed = [&](const Failure& why) {
-    return Json{{"state", std::string(to_string(why.state == State::unsupported ? State::failed : why.state))},
-                {"count", evaluation.count},
-                {"reason", why.what},
-                {"hint", why.hint}};
+    return store::ScoreRecord{
+        .state = std::string(to_string(why.state == State::unsupported ? State::failed : why.state)),
+        .reason = why.what,
+        .hint = why.hint,
+        .count = evaluation.count};
   };
   if (const auto ran = run_all(participant, evaluation); !ran) return failed(ran.error());
-  auto answer = ask("score", evaluation.score, participant.job.bundle->folder, *evaluation.folder, place,
-                    environment.python, evaluation.timeout);
+  const auto answer = ask("score", evaluation.score, participant.job.bundle->folder, *evaluation.folder, place,
+                          environment.python, evaluation.timeout);
   if (!answer) return failed(answer.error());
-  answer->erase("ok");
-  (*answer)["state"] = "scored";
-  return *answer;
+  auto score = store::read_score(*answer);
+  if (!score) return failed({.state = State::failed, .what = "--eval: " + score.error().what});
+  score->state = "scored";
+  return std::move(*score);
 }
 
 }  // namespace strata::measure

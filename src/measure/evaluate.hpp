@@ -36,10 +36,8 @@ Result<Evaluation> begin_evaluation(const ScoreFile& score, const plan::Bundle& 
                                     const plan::Environment& environment, const std::filesystem::path& folder,
                                     std::chrono::milliseconds timeout);
 
-// Runs all inputs through the level with its timed weights, then scores:
-// {"state":"scored","score","count","per_example","answers"}, or
-// {"state":"failed",...,"reason","hint"}. It takes nothing that was measured away.
-Json evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,
-              const plan::Environment& environment);
+// Runs all inputs through the level with its timed weights, then scores. It takes nothing that was measured away.
+store::ScoreRecord evaluate(const Participant& participant, const Evaluation& evaluation, const Installation& place,
+                            const plan::Environment& environment);
 
 }  // namespace strata::measure

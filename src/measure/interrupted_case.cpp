@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "analysis/load_facts.hpp"
-#include "common/outside.hpp"
 
 namespace strata::measure {
 
@@ -54,7 +53,8 @@ bool InterruptedCase::restore_row(Participant& participant) const {
 
 bool InterruptedCase::restore_proof(Participant& participant) const {
   const auto* row = row_of(stored_, participant);
-  if (!row || row->state == State::unequal || row->state == State::mistrusted || !proof::can_be_continued(row->proof))
+  if (!row || row->state == State::unequal || row->state == State::mistrusted || !row->proof ||
+      !proof::can_be_continued(*row->proof))
     return false;
   participant.proven_before = row->proof;
   participant.row.memory = row->memory;
@@ -65,9 +65,10 @@ bool InterruptedCase::restore_proof(Participant& participant) const {
   participant.row.info.libraries = row->info.libraries;
   participant.row.info.cold_start = row->info.cold_start;
   for (const auto& start : row->start_up)
-    if (outside::integer_or(start, "restart", 0) == -1) participant.row.start_up.push_back(start);
-  participant.peak_bytes = static_cast<std::uint64_t>(std::max(outside::number_or(row->memory, "peak_private_bytes"),
-                                                               outside::number_or(row->memory, "expected_peak_bytes")));
+    if (start.restart == -1) participant.row.start_up.push_back(start);
+  if (const auto& memory = row->memory)
+    participant.peak_bytes =
+        static_cast<std::uint64_t>(std::max(memory->peak_private_bytes, memory->expected_peak_bytes).value_or(0));
   return true;
 }
 
@@ -79,10 +80,8 @@ void InterruptedCase::add_to(std::vector<Participant>& participants, InterleaveP
     if (!row) continue;
     for (const auto& block : row->blocks)
       if (block.restart < plan.first) participant.row.blocks.push_back(block);
-    for (const auto& start : row->start_up) {
-      const auto number = outside::integer_or(start, "restart", -1);
-      if (number >= 0 && number < plan.first) participant.row.start_up.push_back(start);
-    }
+    for (const auto& start : row->start_up)
+      if (start.restart >= 0 && start.restart < plan.first) participant.row.start_up.push_back(start);
     for (const auto& sums : row->info.meters)
       if (sums.restart < plan.first) participant.row.info.meters.push_back(sums);
     if (!participant.job.level.harness)

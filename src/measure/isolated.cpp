@@ -38,13 +38,15 @@ void note_memory(Participant& participant, Session& session, std::uint64_t idle,
   if (!steady || !peak) return;
   participant.peak_bytes = peak->private_bytes;
   participant.row.settings["huge_page_bytes"] = steady->huge_page_bytes;
-  participant.row.memory = {{"idle_private_bytes", idle},
-                            {"steady_private_bytes", steady->private_bytes},
-                            {"peak_private_bytes", peak->private_bytes},
-                            {"steady_pss_bytes", steady->pss_bytes},
-                            {"above_idle_bytes", peak->private_bytes > idle ? peak->private_bytes - idle : 0},
-                            {"shared_file_bytes", steady->shared_file_bytes},
-                            {"device_peak_bytes", own ? own->value("device_peak_bytes", Json()) : Json()}};
+  const auto bytes = [](std::uint64_t count) { return static_cast<std::int64_t>(count); };
+  participant.row.memory = store::MemoryFacts{
+      .idle_private_bytes = bytes(idle),
+      .steady_private_bytes = bytes(steady->private_bytes),
+      .peak_private_bytes = bytes(peak->private_bytes),
+      .steady_pss_bytes = bytes(steady->pss_bytes),
+      .above_idle_bytes = bytes(peak->private_bytes > idle ? peak->private_bytes - idle : 0),
+      .shared_file_bytes = bytes(steady->shared_file_bytes),
+      .device_peak_bytes = own ? outside::as_integer(outside::field(*own, "device_peak_bytes")) : std::nullopt};
 }
 
 // What must be shipped beside the artefact: the code that the process really mapped. The artefact's own code (a

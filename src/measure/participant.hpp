@@ -41,7 +41,7 @@ struct Participant {
   proof::TrainEvidence training, strict_training;     // the second: of the strict float32 pass
   std::optional<proof::OutputVerdict> deep;           // layer by layer, if asked for
   std::string deep_note;                              // why not, if it could not be done
-  std::optional<Json> proven_before;                  // the certificate that an earlier process of this run made of it
+  std::optional<store::Proof> proven_before;          // the certificate that an earlier process of this run made of it
   std::map<std::string, std::vector<double>> phases;  // of a training step, ms, all restarts together
   std::map<std::string, std::vector<std::string>> joined;
   std::string phases_note;  // why there are none
@@ -55,15 +55,15 @@ struct Participant {
     return judge.strict ? evidence.in_mode : evidence.sets;
   }
   void add_start(const session::StartUp& start, int restart) {
-    row.start_up.push_back({{"restart", restart},
-                            {"cold", start.cold},
-                            {"process_ms", start.process_ms},
-                            {"library_ms", start.library_ms},
-                            {"load_ms", start.load_ms},
-                            {"build_ms", start.build_ms},
-                            {"weights_ms", start.weights_ms},
-                            {"first_iteration_ms", start.first_iteration_ms},
-                            {"total_ms", start.total_ms()}});
+    row.start_up.push_back({.restart = restart,
+                            .cold = start.cold,
+                            .process_ms = start.process_ms,
+                            .library_ms = start.library_ms,
+                            .load_ms = start.load_ms,
+                            .first_iteration_ms = start.first_iteration_ms,
+                            .build_ms = start.build_ms,
+                            .weights_ms = start.weights_ms,
+                            .total_ms = start.total_ms()});
   }
   proof::Tolerance tolerance() const { return {job.level.reassociates, evidence.own_spread}; }
   // Ends the level's part with a state that is not `measured`.

@@ -31,7 +31,7 @@ struct Point {
   bool processes = false;
   State state = State::measured;
   std::string reason{}, hint{};
-  Json repetitions = Json::array();
+  std::vector<store::ServedRepetition> repetitions{};
   void fail(const Failure& why) { std::tie(state, reason, hint) = std::tuple(why.state, why.what, why.hint); }
 };
 
@@ -75,10 +75,11 @@ class Serving {
   Try<Memory> watch(std::vector<std::unique_ptr<Session>>& sessions, const session::ServeRequest& request);
   Try<std::vector<session::ServeAnswer>> ask(std::vector<std::unique_ptr<Session>>& sessions,
                                              session::ServeRequest request);
-  Try<Json> measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
-                    const Point& point);
-  Try<std::optional<Json>> serve_once(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
-                                      const Point& point, const session::ServeRequest& request);
+  Try<store::ServedRepetition> measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
+                                       const Point& point);
+  Try<std::optional<store::ServedRepetition>> serve_once(const Participant& participant,
+                                                         std::vector<std::unique_ptr<Session>>& sessions,
+                                                         const Point& point, const session::ServeRequest& request);
   std::optional<Failure> judge(const Participant& participant, const session::ServeAnswer& answer, int clients) const;
   int threads_each(int clients) const { return std::max(1, plan_.threads / clients); }
   void say(const Participant& participant, const Point& point, int repetition) const {
@@ -175,8 +176,8 @@ Try<Memory> Serving::watch(std::vector<std::unique_ptr<Session>>& sessions, cons
   return sum;
 }
 
-Try<Json> Serving::measure(const Participant& participant, std::vector<std::unique_ptr<Session>>& sessions,
-                           const Point& point) {
+Try<store::ServedRepetition> Serving::measure(const Participant& participant,
+                                              std::vector<std::unique_ptr<Session>>& sessions, const Point& point) {
   session::ServeRequest request;
   request.clients = point.processes ? 1 : point.clients;
   request.threads = threads_each(point.clients);
@@ -188,8 +189,8 @@ Try<Json> Serving::measure(const Participant& participant, std::vector<std::uniq
   for (int attempt = 0; attempt < kAttempts && !interrupted(); ++attempt, request.at_least *= 2) {
     auto measured = STRATA_TRY(serve_once(participant, sessions, point, request));
     if (!measured) continue;
-    (*measured)["private_bytes"] = memory.private_bytes;
-    (*measured)["pss_bytes"] = memory.pss_bytes;
+    measured->private_bytes = static_cast<std::int64_t>(memory.private_bytes);
+    measured->pss_bytes = static_cast<std::int64_t>(memory.pss_bytes);
     return std::move(*measured);
   }
   return tl::unexpected(
@@ -199,9 +200,10 @@ Try<Json> Serving::measure(const Participant& participant, std::vector<std::uniq
 }
 
 // nullopt: its clients did not run at the same time.
-Try<std::optional<Json>> Serving::serve_once(const Participant& participant,
-                                             std::vector<std::unique_ptr<Session>>& sessions, const Point& point,
-                                             const session::ServeRequest& request) {
+Try<std::optional<store::ServedRepetition>> Serving::serve_once(const Participant& participant,
+                                                                std::vector<std::unique_ptr<Session>>& sessions,
+                                                                const Point& point,
+                                                                const session::ServeRequest& request) {
   auto answers = STRATA_TRY(ask(sessions, request));
   std::vector<stats::ClientTimes> clients;
   std::optional<Failure> wrong;
@@ -217,10 +219,10 @@ Try<std::optional<Json>> Serving::serve_once(const Participant& participant,
   for (const auto& client : clients) requests += client.requests;
   const auto together = stats::in_common(clients);
   if (!together) return std::nullopt;
-  return Json{{"requests_per_s", together->requests_per_s},
-              {"requests", requests},
-              {"latency_ns", together->latency_ns},
-              {"cpu_ns", has_cpu ? Json(cpu_ns) : Json()}};
+  return store::ServedRepetition{.requests_per_s = together->requests_per_s,
+                                 .requests = requests,
+                                 .cpu_ns = has_cpu ? std::optional(cpu_ns) : std::nullopt,
+                                 .latency_ns = together->latency_ns};
 }
 
 // One process; from few clients to many, so that memory grows as it would.
@@ -279,23 +281,23 @@ void Serving::in_processes(Served& served, int repetition) {
   }
 }
 
-Json record(const Served& served, const ServePlan& plan, bool& failed) {
-  Json points = Json::array();
+store::ServedClients record(const Served& served, const ServePlan& plan, bool& failed) {
+  store::ServedClients clients{.seconds = plan.seconds, .cores = plan.threads};
   for (const auto& point : served.points) {
     State state = point.state;
     std::string reason = point.reason;
     if (state == State::measured && point.repetitions.empty())
       std::tie(state, reason) = std::tuple(State::failed, std::string("interrupted before it was measured"));
     failed = failed || (state != State::measured && state != State::unsupported && state != State::unavailable);
-    points.push_back({{"clients", point.clients},
-                      {"as", point.processes ? "processes" : "threads"},
-                      {"threads_each", std::max(1, plan.threads / point.clients)},
-                      {"state", std::string(to_string(state))},
-                      {"reason", reason},
-                      {"hint", point.hint},
-                      {"repetitions", point.repetitions}});
+    clients.points.push_back({.clients = point.clients,
+                              .threads_each = std::max(1, plan.threads / point.clients),
+                              .as = point.processes ? "processes" : "threads",
+                              .state = std::string(to_string(state)),
+                              .reason = reason,
+                              .hint = point.hint,
+                              .repetitions = point.repetitions});
   }
-  return {{"seconds", plan.seconds}, {"cores", plan.threads}, {"points", std::move(points)}};
+  return clients;
 }
 
 }  // namespace

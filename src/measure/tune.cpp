@@ -23,28 +23,14 @@ bool is_timed(const Participant& participant) {
   return participant.active && !participant.row.blocks.empty();
 }
 
-// What is not finite is unknown.
-Json known(double value) {
-  return std::isfinite(value) ? Json(value) : Json();
-}
-
-Json ratio_json(const stats::Comparison& comparison) {
-  const auto ratio = comparison.ratio();
-  return {{"value", known(ratio.value)},
-          {"low", known(ratio.low)},
-          {"high", known(ratio.high)},
-          {"verdict", std::string(stats::to_string(stats::judge(comparison, analysis::kMinimumEffect).direction))}};
-}
-
 }  // namespace
 
-Json nothing_to_tune(const std::vector<std::string>& elsewhere) {
-  return {{"seconds", 0},
-          {"restarts", 0},
-          {"best", "default"},
-          {"tried", Json::array()},
-          {"note", elsewhere.empty() ? std::string("no variants")
-                                     : fmt::format("no variant for this case ({})", fmt::join(elsewhere, "; "))}};
+store::Tuning nothing_to_tune(const std::vector<std::string>& elsewhere) {
+  return {.seconds = 0,
+          .restarts = 0,
+          .best = "default",
+          .note = elsewhere.empty() ? std::string("no variants")
+                                    : fmt::format("no variant for this case ({})", fmt::join(elsewhere, "; "))};
 }
 
 Result<Choice> choose_variant(const std::vector<Participant>& candidates, const ProofReferences& judge,
@@ -59,10 +45,10 @@ Result<Choice> choose_variant(const std::vector<Participant>& candidates, const 
   std::size_t best = 0;
   std::optional<std::size_t> reference;
   double highest = analysis::kMinimumEffect;  // logarithm of times as fast as the reference; less is no gain
-  Json list = Json::array();
+  store::Tuning record{.seconds = compared ? plan.effort.budget_s : 0, .restarts = compared ? plan.effort.restarts : 0};
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const auto& participant = tried[i];
-    Json ratio;
+    std::optional<stats::JudgedRatio> ratio;
     if (is_timed(participant) && !reference) {
       reference = best = i;
     } else if (is_timed(participant)) {
@@ -74,25 +60,23 @@ Result<Choice> choose_variant(const std::vector<Participant>& candidates, const 
         highest = gain;
         best = i;
       }
-      ratio = ratio_json(comparison);
+      ratio = {stats::Estimate(comparison.ratio()),
+               stats::verdict_of(stats::judge(comparison, analysis::kMinimumEffect).direction)};
     }
     const bool alone = !compared && participant.active;
-    list.push_back({{"variant", participant.row.variant},
-                    {"title", participant.job.level.default_text},
-                    {"state", is_timed(participant) ? "measured"
-                              : alone               ? "skipped"
-                                                    : to_string(participant.row.state)},
-                    {"reason", is_timed(participant) ? ""
-                               : alone               ? "there is nothing to compare it with"
-                                                     : participant.row.reason},
-                    {"median_ms", is_timed(participant) ? Json(median_ms(participant)) : Json()},
-                    {"ratio", std::move(ratio)}});
+    const bool timed = is_timed(participant);
+    record.tried.push_back({.variant = participant.row.variant,
+                            .title = participant.job.level.default_text,
+                            .state = timed   ? "measured"
+                                     : alone ? "skipped"
+                                             : std::string(to_string(participant.row.state)),
+                            .reason = timed   ? ""
+                                      : alone ? "there is nothing to compare it with"
+                                              : participant.row.reason,
+                            .median_ms = timed ? std::optional(median_ms(participant)) : std::nullopt,
+                            .ratio = ratio});
   }
-  Json record{{"note", ""},
-              {"seconds", compared ? plan.effort.budget_s : 0},
-              {"restarts", compared ? plan.effort.restarts : 0},
-              {"best", candidates[best].row.variant},
-              {"tried", std::move(list)}};
+  record.best = candidates[best].row.variant;
   return Choice{candidates[best], std::move(record)};
 }
 

@@ -9,8 +9,7 @@ namespace strata::measure {
 
 struct Choice {
   Participant best;  // as it was given: without the times that chose it
-  Json record;       // {"seconds", "restarts", "best", "tried": [{"variant", "title", "state", "reason", "median_ms",
-                     // "ratio"}], "note"}
+  store::Tuning record;
 };
 
 // Lets copies of the candidates that are still active, if there are two, take turns as planned (a trial) and gives the
@@ -20,6 +19,6 @@ Result<Choice> choose_variant(const std::vector<Participant>& candidates, const 
                               const InterleavePlan& plan, const Progress& progress);
 
 // The record of a level without a variant to try; `elsewhere`: "freezing: no mode train" of each that it has.
-Json nothing_to_tune(const std::vector<std::string>& elsewhere);
+store::Tuning nothing_to_tune(const std::vector<std::string>& elsewhere);
 
 }  // namespace strata::measure

@@ -341,10 +341,10 @@ void add_new_inputs(Lines& lines, const Evidence& evidence) {
 Certificate Lines::certificate(bool none, bool weak,
                                std::initializer_list<const std::map<std::string, OutputVerdict>*> verdicts,
                                const std::optional<OutputVerdict>& last) const {
-  json first_difference;
+  std::string first_difference;
   std::optional<double> worst;
   const auto look = [&](const OutputVerdict& verdict) {
-    if (first_difference.is_null() && !verdict.first_difference.empty()) first_difference = verdict.first_difference;
+    if (first_difference.empty()) first_difference = verdict.first_difference;
   };
   for (const auto* some : verdicts)
     for (const auto& [set, verdict] : *some) {
@@ -352,14 +352,14 @@ Certificate Lines::certificate(bool none, bool weak,
       worst = std::max(worst.value_or(0), verdict.worst_ratio);
     }
   if (last) look(*last);
-  return {.proof = {{"verdict", none ? "none" : std::string(to_string(kind_))},
-                    {"weak", weak},
-                    {"observed", count("observed")},
-                    {"reported", count("reported")},
-                    {"assumed", count("assumed")},
-                    {"first_difference", first_difference},
-                    {"worst_ratio", worst && std::isfinite(*worst) ? json(*worst) : json()},
-                    {"lines", to_json()}},
+  return {.proof = {.verdict = none ? "none" : std::string(to_string(kind_)),
+                    .weak = weak,
+                    .observed = count("observed"),
+                    .reported = count("reported"),
+                    .assumed = count("assumed"),
+                    .first_difference = first_difference,
+                    .worst_ratio = worst && std::isfinite(*worst) ? worst : std::nullopt,
+                    .lines = proof_lines()},
           .kind = kind_,
           .none = none,
           .reason = reason_,

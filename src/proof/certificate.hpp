@@ -9,6 +9,7 @@
 #include "proof/conduct.hpp"
 #include "proof/outputs.hpp"
 #include "proof/precision.hpp"
+#include "store/row_records.hpp"
 
 namespace strata::proof {
 
@@ -51,7 +52,7 @@ struct Evidence {
 };
 
 struct Certificate {
-  nlohmann::json proof;  // as in docs/results_schema.md
+  store::Proof proof;
   OutputVerdict::Kind kind = OutputVerdict::Kind::equal;
   bool none = true;          // nothing was proven: no outputs were checked
   std::string reason;        // of a verdict that is not equal
@@ -69,10 +70,10 @@ Certificate certificate(const Reference& reference, const Power& power, const Ev
 
 // Whether a stored certificate says enough for a run that goes on to be spared its proof: equal, by a level that
 // repeats itself (whose own spread, which the certificate does not hold, is none).
-bool can_be_continued(const nlohmann::json& proof);
+bool can_be_continued(const store::Proof& proof);
 
 // The certificate of a row whose proof an earlier process of the same run made: what this process did not look at again
 // stands as it was, what it did look at as it is now; the graver verdict holds.
-Certificate continued(const nlohmann::json& before, Certificate now);
+Certificate continued(const store::Proof& before, Certificate now);
 
 }  // namespace strata::proof

@@ -66,16 +66,10 @@ class Lines {
     }));
   }
 
-  nlohmann::json to_json() const {
-    nlohmann::json out = nlohmann::json::array();
-    for (const Line& l : lines_)
-      out.push_back({{"check", l.check},
-                     {"how", l.how},
-                     {"result", l.result},
-                     {"value", l.value},
-                     {"bound", l.bound},
-                     {"detail", l.detail}});
-    return out;
+  std::vector<store::ProofLine> proof_lines() const {
+    std::vector<store::ProofLine> all;
+    for (const Line& l : lines_) all.push_back({l.check, l.how, l.result, l.value, l.bound, l.detail});
+    return all;
   }
 
   std::vector<Line> lines_;

@@ -27,13 +27,10 @@ Json row_json(const store::Case& run_case, const store::Row& row) {
 
 Json passes_of(const store::Case& run_case, const store::Row& row) {
   auto own = row_json(run_case, row);
-  own.update({{"start_up", row.start_up}, {"memory", row.memory}});
-  if (row.info.phases) own["phases"] = store::to_json(*row.info.phases);
-  for (const auto& [pass, record] : {std::pair{"tuning", &row.info.tuning},
-                                     {"clients", &row.info.clients},
-                                     {"dynamic", &row.info.dynamic},
-                                     {"eval", &row.info.eval}})
-    if (!record->is_null()) own[pass] = *record;
+  own.update({{"start_up", store::to_json(row.start_up)}, {"memory", store::to_json(row.memory)}});
+  const auto info = store::to_json(row.info);
+  for (const char* pass : {"phases", "tuning", "clients", "dynamic", "eval"})
+    if (const auto record = info.find(pass); record != info.end()) own[pass] = *record;
   return own;
 }
 

@@ -53,7 +53,7 @@ std::vector<document::Cell> row_of(const TimedCommands& timed, std::size_t i) {
     if (!ratio.low || !ratio.high) ratio.low = ratio.high = std::nullopt;
     row.emplace_back(ratio);
     const auto verdict = speedup->verdict.value_or(RatioVerdict::inconclusive);
-    row.emplace_back(document::Word{analysis::to_string(verdict), tone_of(verdict)});
+    row.emplace_back(document::Word{to_string(verdict), tone_of(verdict)});
   } else {
     row.emplace_back(document::Absent{"the first has no number"});
     row.emplace_back(document::Absent{});

@@ -62,7 +62,7 @@ document::Table result_table(const std::vector<Level>& levels, const store::Case
     const auto best = level.learning.best("test_accuracy");
     const auto& learning = level.learning;
     const bool told = reliable || !level.measured();
-    const auto peak = why.empty() ? number(row.memory, "peak_private_bytes") : std::nullopt;
+    const auto peak = why.empty() && row.memory ? row.memory->peak_private_bytes : std::nullopt;
     table.rows.push_back(
         {row.name(),
          document::number_cell(why.empty() ? std::optional<double>(learning.epochs()) : std::nullopt,
@@ -217,12 +217,15 @@ document::Section proof(const std::vector<Level>& levels) {
                                     {.id = "in_windows", .title = "steps that could have been judged"},
                                     {.id = "reason", .title = "why", .align = document::Align::left}}};
   for (const auto& level : levels) {
-    const auto middle = number(level.row->proof, "in_the_middle.steps_and_scores"),
-               steps = number(level.row->proof, "in_the_middle.steps"),
-               in_windows = number(level.row->proof, "in_the_middle.steps_in_windows");
-    const auto share = steps && in_windows && *steps > 0 ? std::optional(*in_windows / *steps) : std::nullopt;
-    table.rows.push_back({level.row->name(), to_string(level.state), text(level.row->proof, "verdict"),
-                          document::number_cell(middle, NumberFormat::count),
+    const auto proof = level.row->proof.value_or(store::Proof());
+    const auto& middle = proof.in_the_middle;
+    const auto share =
+        middle && middle->steps > 0
+            ? std::optional(static_cast<double>(middle->steps_in_windows) / static_cast<double>(middle->steps))
+            : std::nullopt;
+    table.rows.push_back({level.row->name(), to_string(level.state), proof.verdict,
+                          document::number_cell(middle ? std::optional<double>(middle->steps_and_scores) : std::nullopt,
+                                                NumberFormat::count),
                           document::number_cell(share, NumberFormat::percent), level.reason});
   }
   table.note =

@@ -26,7 +26,7 @@ std::optional<double> prepare_seconds(const TrainedLevel& level) {
 }
 
 std::optional<double> start_seconds(const TrainedLevel& level) {
-  const double ms = analysis::start_part(*level.row, "total_ms");
+  const double ms = analysis::start_part(*level.row, &store::StartUp::total_ms);
   return std::isfinite(ms) ? std::optional(ms * 1e-3) : std::nullopt;
 }
 

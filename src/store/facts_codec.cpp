@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/facts_codec.hpp"
 
-#include "common/member_codec.hpp"
+#include "store/row_members.hpp"
 
 namespace strata::store {
 
@@ -106,6 +106,12 @@ void read_facts(Statement& row, const char* column, const Json& object, Facts& f
   each_member(members, facts);
 }
 
+// Null or empty: none.
+template <class Facts>
+void read_facts(Statement& row, const char* column, const Json& object, std::optional<Facts>& facts) {
+  if (!object.empty()) read_facts(row, column, object, facts.emplace());
+}
+
 }  // namespace
 
 Json to_json(const std::optional<Limits>& limits) {
@@ -121,8 +127,7 @@ Json to_json(const Settings& settings) {
 }
 
 void read(Statement& row, std::optional<Limits>& limits) {
-  if (const Json object = row.json(Shape::object_or_null); !object.empty())
-    read_facts(row, "limits", object, limits.emplace());
+  read_facts(row, "limits", row.json(Shape::object_or_null), limits);
 }
 
 void read(Statement& row, Trust& trust) {
@@ -131,6 +136,22 @@ void read(Statement& row, Trust& trust) {
 
 void read(Statement& row, Settings& settings) {
   read_facts(row, "settings", row.json(Shape::object), settings);
+}
+
+void read(Statement& row, std::optional<MemoryFacts>& memory) {
+  read_facts(row, "memory", row.json(Shape::object_or_null), memory);
+}
+
+void read(Statement& row, std::vector<StartUp>& starts) {
+  for (const Json& start : row.json(Shape::array)) {
+    if (!start.is_object())
+      row.complain(fmt::format("\"start_up\" holds {}; allowed are objects", outside::shown(start)));
+    read_facts(row, "start_up", start, starts.emplace_back());
+  }
+}
+
+void read(Statement& row, std::optional<Proof>& proof) {
+  read_facts(row, "proof", row.json(Shape::object_or_null), proof);
 }
 
 }  // namespace strata::store

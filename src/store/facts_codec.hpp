@@ -16,5 +16,8 @@ Json to_json(const Settings& settings);
 void read(Statement& row, std::optional<Limits>& limits);
 void read(Statement& row, Trust& trust);
 void read(Statement& row, Settings& settings);
+void read(Statement& row, std::optional<MemoryFacts>& memory);
+void read(Statement& row, std::vector<StartUp>& starts);
+void read(Statement& row, std::optional<Proof>& proof);
 
 }  // namespace strata::store

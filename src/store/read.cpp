@@ -99,9 +99,9 @@ Row read_row(Statement& ask, Json& info) {
   row.repeat = ask.text();
   info = ask.json(Shape::object);
   row.settings = ask.json(Shape::object_or_null);
-  row.memory = ask.json(Shape::object_or_null);
-  row.start_up = ask.json(Shape::array);
-  row.proof = ask.json(Shape::object_or_null);
+  store::read(ask, row.memory);
+  store::read(ask, row.start_up);
+  store::read(ask, row.proof);
   row.disk_bytes = ask.optional_integer(0);
   row.artefact_bytes = ask.optional_integer(0);
   row.judged = ask.integer(0, 1) != 0;
@@ -126,20 +126,6 @@ void check_fields(Statement& row, const char* column, const Json& object, Names 
 void check_numbers(Statement& row, const char* column, const Json& object, Names names) {
   check_fields(row, column, object, names, "a number from 0",
                [](const Json& value) { return value.is_number() && value.get<double>() >= 0; });
-}
-
-void check_flags(Statement& row, const char* column, const Json& object, Names names) {
-  check_fields(row, column, object, names, "true or false", [](const Json& value) { return value.is_boolean(); });
-}
-
-void check_row(Statement& row, const Row& stored) {
-  for (const Json& start : stored.start_up) {
-    if (!start.is_object())
-      row.complain(fmt::format("\"start_up\" holds {}; allowed are objects", outside::shown(start)));
-    check_numbers(row, "start_up", start,
-                  {"process_ms", "library_ms", "load_ms", "build_ms", "weights_ms", "first_iteration_ms", "total_ms"});
-    check_flags(row, "start_up", start, {"cold"});
-  }
 }
 
 // Reads one run, and no more bytes than the file has: cells of a file made for it could share theirs.
@@ -271,7 +257,6 @@ class RunReader {
     while (ask.step()) {
       Json info;
       Row row = read_row(ask, info);
-      check_row(ask, row);
       STRATA_TRY(check(ask, "a row of run " + run_id));
       STRATA_TRY(read_samples(row, info));
       auto read = read_row_info(info);

@@ -19,26 +19,17 @@
 
 namespace strata::store {
 
-// Consecutive iterations of one worker. `instance` is 0, or 1 for the second worker of a level in an A/A run.
-struct Block {
-  int restart = 0, round = 0, position = 0, instance = 0;
-  std::int64_t start_ns = 0;
-  std::vector<std::int64_t> wall_ns, latency_ns;  // one entry an iteration
-  std::optional<std::int64_t> cpu_ns, runq_ns;    // over the whole block
-  std::optional<double> taken;                    // share of the processors that others had around it (probe/load.hpp)
-  std::string check;                              // "" = the sampled output was right, else what was wrong
-
-  bool operator==(const Block&) const = default;
-};
-
 // One participant for one case. `environment`: its name among several; empty: there is one, or the level uses none of
-// them. `start_up` holds one object a process start (see session/session.hpp).
+// them.
 struct Row {
   std::int64_t row_id = 0;
   State state = State::failed;
   std::string level, variant = "default", environment, reason, hint, log_tail, repeat;
   RowInfo info;
-  Json settings = Json::object(), memory, start_up = Json::array(), proof;
+  Json settings = Json::object();  // as the level reports them, under its own names
+  std::optional<MemoryFacts> memory;
+  std::vector<StartUp> start_up;  // one a start of its process
+  std::optional<Proof> proof;     // nullopt: nothing was proven yet, or it is a harness level
   std::optional<std::int64_t> disk_bytes, artefact_bytes;
   bool judged = true;  // false: the run has not come to its state yet; see analysis/judge_stored.hpp
   std::vector<Block> blocks;

@@ -12,6 +12,7 @@
 
 #include "common/result.hpp"
 #include "store/operation_profile.hpp"
+#include "store/row_records.hpp"
 
 namespace strata::store {
 
@@ -110,12 +111,13 @@ struct RowInfo {
   std::vector<std::string> layers;           // that a training's looks have sizes of, in their order
   std::vector<std::int64_t> rows_of_shards;  // of a run joined from shards: the participant's rows in the others
 
-  // Null: none. What the level reported of itself, the record of --deep (measure/passes/layers.cpp) and that of the
-  // search for the best variant (measure/tune.hpp) go into results as they are.
-  Json facts, deep, tuning;
-  // Null: none. Each the record of a pass, as measure/serve.hpp, measure/dynamic.hpp and measure/evaluate.hpp make it;
-  // lists of times in them are stored as samples (store/samples.hpp).
-  Json clients, dynamic, eval;
+  Json facts;  // that the level reported of itself, under its own names; null: none
+  std::optional<DeepFacts> deep;
+  std::optional<Tuning> tuning;
+  // Lists of times in these are stored as samples (store/samples.hpp).
+  std::optional<ServedClients> clients;
+  std::optional<OpenBatchRecord> dynamic;
+  std::optional<ScoreRecord> eval;
 
   bool operator==(const RowInfo&) const = default;
 };
@@ -125,8 +127,14 @@ Json to_json(const RowInfo& info);
 Json to_json(const Lines& lines);
 Json to_json(const Phases& phases);
 Json to_json(const std::vector<FileBytes>& files);
+// What is unknown is null, and so is what there is not.
+Json to_json(const std::vector<StartUp>& starts);
+Json to_json(const std::optional<MemoryFacts>& memory);
+Json to_json(const std::optional<Proof>& proof);
 
 // The error says which value is not as strata writes it. Keys that it does not know, it passes over.
 Result<RowInfo> read_row_info(const Json& stored);
+// What `python -m evaluation score` answered (src/evaluation).
+Result<ScoreRecord> read_score(const Json& answer);
 
 }  // namespace strata::store

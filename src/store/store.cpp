@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "common/outside.hpp"
 #include "common/places.hpp"
 #include "store/facts_codec.hpp"
 #include "store/fingerprint.hpp"
@@ -32,11 +31,12 @@ std::string axis(const core::Case& question, std::string_view axis_name) {
 // selected by has columns.
 void bind_result(Statement& put, const Row& row, const Json& info) {
   put.bind(std::string(to_string(row.state)), row.reason, row.hint, row.log_tail, row.repeat);
-  put.bind(info, row.settings, row.memory, row.start_up, row.proof);
+  put.bind(info, row.settings, to_json(row.memory), to_json(row.start_up), to_json(row.proof));
   put.bind(row.disk_bytes, row.artefact_bytes, static_cast<int>(row.judged));
   put.bind(row.info.rank, row.info.language);
   put.bind(int{row.info.peer}, int{row.info.harness}, int{row.info.tuned});
-  put.bind(outside::text_or(row.proof, "verdict"), outside::text_or(row.proof, "first_difference"));
+  const auto proof = row.proof.value_or(Proof());
+  put.bind(proof.verdict, proof.first_difference);
 }
 
 // One statement that has no row for an answer.

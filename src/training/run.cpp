@@ -2,11 +2,9 @@
 #include "training/run.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 
 #include "analysis/layer_sizes.hpp"
@@ -465,11 +463,13 @@ Result<measure::Outcome> CaseTraining::finish() {
            .what = interrupted() ? "interrupted before its first epoch ended" : "no epoch of it came to its end",
            .hint = "./strata resume " + point_.setting.run_id + " continues"});
     }
-    if (!participant.row.proof.is_object()) participant.row.proof = nlohmann::json::object();
-    participant.row.proof["in_the_middle"] = {
-        {"steps_and_scores", proofs_[i]},    {"by", referee_ ? "eager" : ""},
-        {"steps", windows_[i].steps},        {"steps_in_windows", windows_[i].in_windows},
-        {"longest_window", longest_window_}, {"windows_too_rough", windows_[i].rough}};
+    if (!participant.row.proof) participant.row.proof.emplace();
+    participant.row.proof->in_the_middle = store::ProofWhileTraining{.steps_and_scores = proofs_[i],
+                                                                     .steps = windows_[i].steps,
+                                                                     .steps_in_windows = windows_[i].in_windows,
+                                                                     .longest_window = longest_window_,
+                                                                     .windows_too_rough = windows_[i].rough,
+                                                                     .by = referee_ ? "eager" : ""};
     point_.store_phases(participant);
     measure::add_outcome(outcome, participant.row, point_.setting.options.levels);
     STRATA_TRY(point_.sink.row(participant.row));

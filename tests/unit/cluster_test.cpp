@@ -284,7 +284,7 @@ store::Row a_row(std::int64_t row_id, const std::string& level, State state = St
   row.row_id = row_id;
   row.level = level;
   row.state = state;
-  row.proof = {{"in_the_middle", {{"steps_and_scores", 3}}}};
+  row.proof = store::Proof{.in_the_middle = store::ProofWhileTraining{.steps_and_scores = 3}};
   return row;
 }
 
@@ -296,7 +296,7 @@ TEST(JoinedTrainings, have_a_row_a_level_with_the_repeats_of_all_shards) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_THAT(rows[0].info.rows_of_shards, ElementsAre(7));
   EXPECT_THAT(rows[1].info.rows_of_shards, ElementsAre(8));
-  EXPECT_EQ(rows[0].proof["in_the_middle"]["steps_and_scores"], 6);
+  EXPECT_EQ(rows[0].proof->in_the_middle->steps_and_scores, 6);
 }
 
 TEST(JoinedTrainings, have_no_number_of_a_level_that_did_other_work_in_one_shard) {

@@ -17,7 +17,7 @@ store::Row unjudged(const std::string& level, std::int64_t wall_ns, const std::s
   row.level = level;
   row.judged = false;
   row.reason = "the run ended before this level was measured";
-  row.proof = {{"verdict", verdict}, {"lines", Json::array()}};
+  row.proof = store::Proof{.verdict = verdict};
   for (int round = 0; round < 12; ++round) {
     store::Block block;
     block.round = round;

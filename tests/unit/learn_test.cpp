@@ -66,7 +66,7 @@ class LearnTest : public ::testing::Test {
     store::Row row;
     row.level = level;
     row.state = State::measured;
-    row.proof = {{"verdict", "equal"}};
+    row.proof = store::Proof{.verdict = "equal"};
     const auto id = store_->add_row(run.run_id, one.key, row);
     EXPECT_TRUE(id);
     return id.value_or(0);

@@ -16,7 +16,7 @@ inline store::Row row(const std::string& level, double ms, std::optional<double>
   out.level = level;
   out.state = State::measured;
   out.info = {.language = "c++", .from = from, .changes = "something"};
-  out.proof = {{"verdict", "equal"}};
+  out.proof = store::Proof{.verdict = "equal"};
   out.settings = {{"layout", "contiguous"}, {"precision", "fp32"}, {"freezing", "off"}, {"threads", 2}};
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 12; ++round) {

@@ -20,11 +20,11 @@ namespace {
 using core::Metric;
 using report::Json;
 
-Json open_turns(std::int64_t ns) {
-  Json blocks = Json::array();
+std::vector<store::Block> open_turns(std::int64_t ns) {
+  std::vector<store::Block> blocks;
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 8; ++round)
-      blocks.push_back({{"restart", restart}, {"round", round}, {"wall_ns", {ns + 100 * round}}});
+      blocks.push_back({.restart = restart, .round = round, .wall_ns = {ns + 100 * round}});
   return blocks;
 }
 
@@ -33,30 +33,33 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
   out.row_id = id;
   out.level = level;
   out.state = State::measured;
-  out.proof = {{"verdict", "equal"}, {"worst_ratio", 0.5 + 0.1 * static_cast<double>(id)}};
-  out.memory = {{"idle_private_bytes", 10}, {"steady_private_bytes", 20}, {"peak_private_bytes", 30 * id},
-                {"steady_pss_bytes", 15},   {"above_idle_bytes", 20},     {"shared_file_bytes", 5},
-                {"device_peak_bytes", 7}};
+  out.proof = store::Proof{.verdict = "equal", .worst_ratio = 0.5 + 0.1 * static_cast<double>(id)};
+  out.memory = store::MemoryFacts{.idle_private_bytes = 10,
+                                  .steady_private_bytes = 20,
+                                  .peak_private_bytes = 30 * id,
+                                  .steady_pss_bytes = 15,
+                                  .above_idle_bytes = 20,
+                                  .shared_file_bytes = 5,
+                                  .device_peak_bytes = 7};
   for (const double more : {0.0, 1.0, 5.0})
-    out.start_up.push_back({{"restart", 0},
-                            {"cold", false},
-                            {"process_ms", 1 + more},
-                            {"library_ms", 20},
-                            {"load_ms", 30},
-                            {"build_ms", 4},
-                            {"weights_ms", 5},
-                            {"first_iteration_ms", 6},
-                            {"total_ms", 57 + 40 * ms + more}});
+    out.start_up.push_back({.restart = 0,
+                            .process_ms = 1 + more,
+                            .library_ms = 20,
+                            .load_ms = 30,
+                            .first_iteration_ms = 6,
+                            .build_ms = 4,
+                            .weights_ms = 5,
+                            .total_ms = 57 + 40 * ms + more});
   out.disk_bytes = 1000;
   out.artefact_bytes = 100;
-  Json repetitions = Json::array();
+  std::vector<store::ServedRepetition> repetitions;
   for (const double rate : {90.0, 100.0, 110.0})
-    repetitions.push_back({{"requests_per_s", rate},
-                           {"requests", 300},
-                           {"cpu_ns", 3e9},
-                           {"private_bytes", 4e6},
-                           {"pss_bytes", 3e6},
-                           {"latency_ns", std::vector<double>(300, 1e9 / rate)}});
+    repetitions.push_back({.requests_per_s = rate,
+                           .requests = 300,
+                           .private_bytes = 4'000'000,
+                           .pss_bytes = 3'000'000,
+                           .cpu_ns = 3'000'000'000,
+                           .latency_ns = std::vector<std::int64_t>(300, static_cast<std::int64_t>(1e9 / rate))});
   out.info.tuned = true;
   out.info.lines = store::Lines{.total = 123};
   out.info.libraries = store::Libraries{.bytes = 77};
@@ -77,22 +80,16 @@ store::Row row(std::int64_t id, const std::string& level, double ms) {
                       .minor_faults = 140,
                       .switched_out = 0,
                       .no_energy = "no counters"}};
-  out.info.eval = {{"state", "scored"}, {"score", 91.5}, {"count", 10}};
-  out.info.clients = {{"seconds", 1},
-                      {"cores", 2},
-                      {"points",
-                       {{{"clients", 2},
-                         {"as", "threads"},
-                         {"threads_each", 1},
-                         {"state", "measured"},
-                         {"repetitions", repetitions}}}}};
-  out.info.dynamic = {
-      {"low", 1},
-      {"high", 8},
-      {"own", 4},
-      {"state", "measured"},
-      {"visits", {{{"size", 8}, {"lap", 0}, {"first_ns", 300'000'000}, {"wall_ns", {9'000'000, 9'100'000}}}}},
-      {"turns", {{"fixed", open_turns(10'000'000)}, {"open", open_turns(20'000'000)}}}};
+  out.info.eval = store::ScoreRecord{.state = "scored", .count = 10, .score = 91.5};
+  out.info.clients = store::ServedClients{
+      .seconds = 1, .cores = 2, .points = {{.clients = 2, .state = "measured", .repetitions = std::move(repetitions)}}};
+  out.info.dynamic = store::OpenBatchRecord{
+      .low = 1,
+      .high = 8,
+      .own = 4,
+      .state = "measured",
+      .visits = {{.size = 8, .lap = 0, .first_ns = 300'000'000, .wall_ns = {9'000'000, 9'100'000}}},
+      .turns = store::OpenTurns{.fixed = open_turns(10'000'000), .open = open_turns(20'000'000)}};
   for (int restart = 0; restart < 4; ++restart)
     for (int round = 0; round < 12; ++round) {
       store::Block block;

@@ -88,7 +88,7 @@ TEST_F(InMode, a_level_in_the_mode_is_equal_and_every_line_says_its_mode) {
   const Certificate c = certify(evidence(4e-3));
   EXPECT_TRUE(c.may_have_numbers()) << c.reason;
   std::vector<std::string> checks;
-  for (const auto& line : c.proof["lines"]) checks.push_back(line["check"]);
+  for (const auto& line : c.proof.lines) checks.push_back(line.check);
   for (const char* check : {"outputs, timed weights, strict float32", "outputs, generic weights 1, bf16",
                             "outputs while timing, bf16", "computes in bf16"})
     EXPECT_THAT(checks, ::testing::Contains(check));
@@ -113,9 +113,9 @@ TEST_F(InMode, where_eager_itself_shows_no_mode_the_line_is_not_checked) {
   make(1e-5);
   const Certificate c = certify(evidence(2e-6));
   EXPECT_TRUE(c.may_have_numbers()) << c.reason;
-  for (const auto& line : c.proof["lines"])
-    if (line["check"] == "computes in bf16") {
-      EXPECT_EQ(line["result"], "not_checked");
+  for (const auto& line : c.proof.lines)
+    if (line.check == "computes in bf16") {
+      EXPECT_EQ(line.result, "not_checked");
     }
 }
 

@@ -331,11 +331,10 @@ struct TrainCertificate : Probe {
 TEST_F(TrainCertificate, a_faultless_level_may_have_numbers) {
   const auto c = certify();
   EXPECT_TRUE(c.may_have_numbers());
-  EXPECT_EQ(c.proof["weak"], false);
-  EXPECT_EQ(c.proof["observed"], 7);  // three sets, losses of the ring, momentum, the step after timing, losses
-  EXPECT_EQ(c.proof["reported"], 4);  // steps, parameters, threads, precision
-  EXPECT_EQ(c.proof["assumed"], 1);   // operations
-  EXPECT_EQ(c.proof.size(), 8u);
+  EXPECT_EQ(c.proof.weak, false);
+  EXPECT_EQ(c.proof.observed, 7);  // three sets, losses of the ring, momentum, the step after timing, losses
+  EXPECT_EQ(c.proof.reported, 4);  // steps, parameters, threads, precision
+  EXPECT_EQ(c.proof.assumed, 1);   // operations
 }
 
 TEST_F(TrainCertificate, each_part_that_fails_takes_the_numbers_away) {
@@ -359,7 +358,7 @@ TEST_F(TrainCertificate, each_part_that_fails_takes_the_numbers_away) {
 TEST_F(TrainCertificate, is_weak_by_the_capture_by_blunt_gradients_or_by_faults_that_hide) {
   bundle.weak = "no ReLU could be kept off its kink";
   reference = bundle.open();
-  EXPECT_EQ(certify().proof["weak"], true);
+  EXPECT_EQ(certify().proof.weak, true);
   EXPECT_EQ(train_power(*reference).reason, "no ReLU could be kept off its kink");
   bundle.weak = "";
   bundle.envelope = 2e-3;
@@ -414,7 +413,7 @@ TEST_F(TrainMode, what_was_proven_in_float32_and_in_the_mode_stands_in_lines_of_
   const auto c = certify();
   EXPECT_TRUE(c.may_have_numbers()) << c.reason;
   std::map<std::string, std::string> results;
-  for (const auto& line : c.proof["lines"]) results[line["check"]] = line["result"];
+  for (const auto& line : c.proof.lines) results[line.check] = line.result;
   for (const char* check :
        {"loss, gradients and statistics, probe weights 1, strict float32", "computes in amp-bf16",
         "loss, gradients and statistics, timed weights, amp-bf16", "losses follow inputs and labels, strict float32",

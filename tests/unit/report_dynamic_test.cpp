@@ -14,30 +14,29 @@ using analysis::open_batch;
 using analysis::RatioVerdict;
 constexpr double kSigma = 0.015, kMinimum = 0.01;
 
-Json visit(int size, int lap, double first_ms, double settled_ms, double worst = 1.0) {
-  return {{"size", size},
-          {"lap", lap},
-          {"first_ns", first_ms * 1e6},
-          {"wall_ns", {settled_ms * 1e6, settled_ms * 1e6, settled_ms * 1e6}},
-          {"worst_ratio", worst}};
+store::SizeVisit visit(int size, int lap, double first_ms, double settled_ms) {
+  return {.size = size,
+          .lap = lap,
+          .first_ns = static_cast<std::int64_t>(first_ms * 1e6),
+          .worst_ratio = 1,
+          .wall_ns = std::vector<std::int64_t>(3, static_cast<std::int64_t>(settled_ms * 1e6))};
 }
 
-store::Row row_with(Json visits) {
+store::Row row_with(std::vector<store::SizeVisit> visits) {
   store::Row row;
-  row.info.dynamic = {
-      {"low", 1},         {"high", 4}, {"own", 2}, {"state", "measured"}, {"reason", ""}, {"visits", std::move(visits)},
-      {"prepare_ms", 0.0}};
+  row.info.dynamic = store::OpenBatchRecord{
+      .low = 1, .high = 4, .own = 2, .state = "measured", .prepare_ms = 0, .visits = std::move(visits)};
   return row;
 }
 
-Json blocks(double ms) {
-  Json out = Json::array();
+std::vector<store::Block> blocks(double ms) {
+  std::vector<store::Block> out;
   for (int restart = 0; restart < 3; ++restart)
     for (int round = 0; round < 12; ++round)
-      out.push_back({{"restart", restart},
-                     {"round", round},
-                     {"wall_ns", {static_cast<std::int64_t>(ms * 1e6) + 100 * round}},
-                     {"runq_ns", 0}});
+      out.push_back({.restart = restart,
+                     .round = round,
+                     .wall_ns = {static_cast<std::int64_t>(ms * 1e6) + 100 * round},
+                     .runq_ns = 0});
   return out;
 }
 
@@ -60,7 +59,7 @@ TEST(OpenBatch, does_not_take_a_slow_call_for_a_recompilation_where_the_second_v
 
 TEST(OpenBatch, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
   auto row = row_with({visit(1, 0, 5, 5)});
-  row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
+  row.info.dynamic->turns = {blocks(10), blocks(12.5)};
   const auto fixed = open_batch(row, stats::CoreBudget{}, kSigma, kMinimum).value().against_fixed.value();
   EXPECT_EQ(fixed.batch, 2);
   EXPECT_NEAR(fixed.ratio.value.value(), 0.8, 1e-3);
@@ -70,14 +69,15 @@ TEST(OpenBatch, compares_the_open_artefact_with_the_fixed_one_round_by_round) {
 
 TEST(OpenBatch, judges_nothing_where_other_programs_had_the_cores) {
   auto row = row_with({visit(1, 0, 5, 5)});
-  row.info.dynamic["turns"] = {{"fixed", blocks(10)}, {"open", blocks(12.5)}};
+  row.info.dynamic->turns = {blocks(10), blocks(12.5)};
   const auto fixed = open_batch(row, stats::CoreBudget{}, kSigma, kMinimum, false).value().against_fixed.value();
   EXPECT_EQ(fixed.ratio.verdict, RatioVerdict::inconclusive);
 }
 
 TEST(OpenBatch, gives_a_failure_its_reason_and_no_figure) {
   store::Row row;
-  row.info.dynamic = {{"state", "unequal"}, {"reason", "batch 4: wrong"}, {"visits", {visit(1, 0, 400, 5)}}};
+  row.info.dynamic =
+      store::OpenBatchRecord{.state = "unequal", .reason = "batch 4: wrong", .visits = {visit(1, 0, 400, 5)}};
   const auto batch = open_batch(row, {}, kSigma, kMinimum);
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->reason, "batch 4: wrong");

@@ -37,20 +37,7 @@ store::Row hostile_row(const std::string& level) {
   store::Row row;
   row.level = level;
   row.state = State::measured;
-  const Json points = {{{"clients", 1},
-                        {"as", "threads"},
-                        {"threads_each", 1},
-                        {"state", "measured"},
-                        {"reason", ""},
-                        {"hint", ""},
-                        {"repetitions",
-                         {{{"requests_per_s", 10.0},
-                           {"requests", 5},
-                           {"latency_ns", {1000, 2000}},
-                           {"cpu_ns", 7},
-                           {"private_bytes", 1},
-                           {"pss_bytes", 1}}}}}};
-  const Json block = {{"restart", 0}, {"round", 0}, {"wall_ns", {1000}}, {"taken", 0.1}, {"runq_ns", 3}};
+  const store::Block block{.wall_ns = {1000}, .runq_ns = 3, .taken = 0.1};
   auto& info = row.info;
   info = {.title = level, .language = "c++", .from = "eager", .changes = "x", .rank = 1};
   info.generate = store::Generate{"onednn", ""};
@@ -62,22 +49,31 @@ store::Row hostile_row(const std::string& level) {
   info.cold_start = store::ColdStart{.total_ms = 3, .prepare_ms = 1};
   info.phases = store::Phases{.ms = {{"forward", 1.0}}};
   info.facts = {{"guards", 1}, {"recompile_reasons", {"x"}}};
-  info.deep = info.tuning = Json::object();
-  info.clients = {{"seconds", 1}, {"cores", 2}, {"points", points}};
-  info.eval = {{"state", "scored"}, {"score", 0.5}, {"count", 1}, {"per_example", {0.5}}, {"answers", {1}}};
-  info.dynamic = {
-      {"low", 1},
-      {"high", 4},
-      {"own", 1},
-      {"state", "measured"},
-      {"prepare_ms", 1.0},
-      {"visits", {{{"size", 2}, {"lap", 0}, {"first_ns", 5}, {"worst_ratio", 0.5}, {"wall_ns", {5}}}}},
-      {"turns", {{"fixed", {block}}, {"open", {block}}}},
-      {"reported", {{"before", {{"recompiles", 0}}}, {"after", {{"recompiles", 1}, {"recompile_reasons", {"x"}}}}}}};
+  info.deep = store::DeepFacts{.first_difference = "x", .worst_ratio = 1};
+  info.tuning = store::Tuning{.seconds = 1, .best = "default", .tried = {{.variant = "default", .median_ms = 1}}};
+  info.tuning->tried.front().ratio = {{1, 0.9, 1.1}, stats::RatioVerdict::same};
+  info.clients = store::ServedClients{.seconds = 1, .cores = 2, .points = {{.state = "measured"}}};
+  info.clients->points.front().repetitions = {{.requests_per_s = 10,
+                                               .requests = 5,
+                                               .private_bytes = 1,
+                                               .pss_bytes = 1,
+                                               .cpu_ns = 7,
+                                               .latency_ns = {1000, 2000}}};
+  info.eval = store::ScoreRecord{.state = "scored", .count = 1, .score = 0.5, .per_example = {0.5}, .answers = {1}};
+  info.dynamic = store::OpenBatchRecord{
+      .low = 1,
+      .high = 4,
+      .own = 1,
+      .state = "measured",
+      .prepare_ms = 1,
+      .visits = {{.size = 2, .lap = 0, .first_ns = 5, .worst_ratio = 0.5, .wall_ns = {5}}},
+      .reported = store::LevelReports{.before = {{"recompiles", 0}},
+                                      .after = {{"recompiles", 1}, {"recompile_reasons", {"x"}}}},
+      .turns = store::OpenTurns{.fixed = {block}, .open = {block}}};
   row.settings = {{"threads", 1}, {"layout", "contiguous"}};
-  row.memory = {{"peak_private_bytes", 10}, {"idle_private_bytes", 5}};
-  row.start_up = {{{"cold", false}, {"process_ms", 1.0}, {"total_ms", 4.0}}};
-  row.proof = {{"verdict", "equal"}, {"observed", 1}, {"lines", {{{"check", "x"}, {"result", "pass"}}}}};
+  row.memory = store::MemoryFacts{.idle_private_bytes = 5, .peak_private_bytes = 10};
+  row.start_up = {{.process_ms = 1.0, .total_ms = 4.0}};
+  row.proof = store::Proof{.verdict = "equal", .observed = 1, .lines = {{.check = "x", .result = "pass"}}};
   row.disk_bytes = row.artefact_bytes = 10;
   for (int round = 0; round < 4; ++round) {
     store::Block one;
@@ -178,12 +174,16 @@ TEST(Report, of_a_stored_run_survives_any_json_in_any_place) {
   try_everything(run.settings.request, "request", look);
   try_everything(run.machine, "machine", look);
   try_everything(one.bundle, "bundle", look);
-  for (Json* record :
-       {&row.info.facts, &row.info.deep, &row.info.tuning, &row.info.clients, &row.info.dynamic, &row.info.eval})
-    try_everything(*record, "info", look);
-  try_everything(row.memory, "memory", look);
-  try_everything(row.start_up, "start_up", look);
-  try_everything(row.proof, "proof", look);
+  auto info = store::to_json(row.info);
+  try_everything(info, "info", [&] {
+    auto read = store::read_row_info(info);
+    if (!read) {
+      EXPECT_THAT(read.error().what, StartsWith("\"info"));
+      return;
+    }
+    row.info = std::move(*read);
+    look();
+  });
 }
 
 TEST(Report, of_a_result_file_survives_any_json_in_any_place_or_refuses_it) {

@@ -21,7 +21,7 @@ store::Row row_of_times(const std::string& level, const std::vector<std::vector<
   store::Row out;
   out.level = level;
   out.state = State::measured;
-  out.proof = {{"verdict", "equal"}};
+  out.proof = store::Proof{.verdict = "equal"};
   for (std::size_t restart = 0; restart < ms.size(); ++restart)
     for (std::size_t round = 0; round < ms[restart].size(); ++round) {
       store::Block block;
@@ -183,7 +183,7 @@ TEST(result_of, a_ratio_across_modes_has_no_interval_where_the_levels_side_by_si
 
 TEST(result_of, the_break_even_of_an_open_verdict_is_inconclusive_and_of_a_sooner_start_nothing) {
   const auto starts = [](store::Row one, double total_ms) {
-    one.start_up = Json::array({{{"total_ms", total_ms}, {"cold", false}}});
+    one.start_up = {{.total_ms = total_ms}};
     return one;
   };
   const auto run = to_json(result_of_cases(

@@ -112,18 +112,12 @@ TEST(ResultJson, with_any_value_in_any_place_is_read_or_refused) {
       EXPECT_THAT(refusal, AnyOf("", StartsWith("\"a.json"), StartsWith("a.json: schema is "))) << place << other;
 }
 
-TEST(ResultJson, passes_over_what_a_store_has_of_another_type_and_never_makes_it_nothing) {
-  const auto memory = stored_part<MemoryFacts>({{"peak_private_bytes", "x"}, {"steady_pss_bytes", 1.5}}).value();
-  EXPECT_EQ(memory.peak_private_bytes, std::nullopt);
-  EXPECT_EQ(memory.steady_pss_bytes, std::nullopt);
-  const auto tuning =
-      stored_part<Tuning>(
-          {{"tried", {{{"variant", "a"}, {"ratio", {{"value", 2}, {"verdict", "quick"}}}}, nullptr, 7}}})
-          .value();
-  ASSERT_EQ(tuning.tried.size(), 1) << "null and 7 are no variants";
-  EXPECT_EQ(tuning.tried[0].ratio->value, 2);
-  EXPECT_EQ(tuning.tried[0].ratio->verdict, std::nullopt);
-  EXPECT_FALSE(stored_part<Proof>(nullptr).has_value());
+TEST(ResultJson, passes_over_what_a_bundle_has_of_another_type) {
+  const auto model = model_facts({{"model", {{"name", 7}, {"kind", "test"}, {"data", {"a", nullptr, 7}}}}});
+  EXPECT_EQ(model.name, "");
+  EXPECT_EQ(model.kind, "test");
+  EXPECT_THAT(model.data, ::testing::ElementsAre("a")) << "null and 7 are no texts";
+  EXPECT_EQ(model_facts(nullptr).name, "");
 }
 
 TEST(ResultJson, with_null_in_any_place_is_read) {

@@ -22,9 +22,22 @@ const char* const kStored = R"({
   "meters": [{"restart": 0, "iterations": 80, "run_queue_wait_s": 0.5, "major_faults": 8, "minor_faults": 160,
               "switched_out": 4, "energy": 16.5},
              {"restart": 1, "iterations": 80, "no_energy": "no counters"}],
-  "layers": ["conv1", "fc"], "rows_of_shards": [7, 9], "facts": {"guards": 31}, "deep": {"note": "no taps"},
-  "tuning": {"best": "default"}, "clients": {"seconds": 1}, "dynamic": {"state": "failed"},
-  "eval": {"state": "scored"}, "of_before": 1})";
+  "layers": ["conv1", "fc"], "rows_of_shards": [7, 9], "facts": {"guards": 31},
+  "deep": {"first_difference": "layer1", "reason": "", "worst_ratio": 0.5},
+  "tuning": {"seconds": 2.5, "restarts": 1, "best": "default", "note": "",
+             "tried": [{"variant": "default", "title": "", "state": "measured", "reason": "", "median_ms": 1.5,
+                        "ratio": {"value": 1.5, "low": 1.25, "high": 2, "verdict": "faster"}}]},
+  "clients": {"seconds": 1, "cores": 2,
+              "points": [{"clients": 2, "as": "threads", "threads_each": 1, "state": "measured", "reason": "",
+                          "hint": "", "repetitions": [{"requests_per_s": 10.5, "requests": 5, "cpu_ns": 7,
+                                                       "private_bytes": 1, "pss_bytes": 1, "latency_ns": [3, 4]}]}]},
+  "dynamic": {"low": 1, "high": 4, "own": 2, "state": "measured", "reason": "", "hint": "", "prepare_ms": 1.5,
+              "visits": [{"size": 2, "lap": 1, "first_ns": 9, "worst_ratio": 0.5, "wall_ns": [5]}],
+              "reported": {"before": {"recompiles": 0}, "after": {"recompiles": 1, "recompile_reasons": ["x"]}},
+              "turns": {"fixed": [{"restart": 0, "round": 1, "wall_ns": [5], "runq_ns": 0, "taken": 0.5}],
+                        "open": [{"restart": 0, "round": 1, "wall_ns": [6]}]}},
+  "eval": {"state": "scored", "reason": "", "hint": "", "count": 2, "score": -0.5, "per_example": [-1, 0],
+           "answers": [3, 4]}, "of_before": 1})";
 
 std::string refused(const Json& info) {
   const auto read = read_row_info(info);

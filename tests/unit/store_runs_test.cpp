@@ -56,9 +56,9 @@ class StoreRunsTest : public ::testing::Test {
     EXPECT_TRUE(store.add_row(id, kKey, row));
     row.level = "static";
     row.info = {.language = "c++", .rank = 7, .peer = true, .tuned = true};
-    row.info.clients = {
-        {"points", {{{"clients", 2}, {"repetitions", {{{"latency_ns", {5, 6}}}, {{"latency_ns", {ns}}}}}}}}};
-    row.proof = {{"verdict", "unequal"}, {"first_difference", "layer1"}};
+    row.info.clients =
+        ServedClients{.points = {{.clients = 2, .repetitions = {{.latency_ns = {5, 6}}, {.latency_ns = {ns}}}}}};
+    row.proof = Proof{.verdict = "unequal", .first_difference = "layer1"};
     const auto row_id = store.add_row(id, kKey, row);
     EXPECT_TRUE(row_id);
     Block block;
@@ -187,9 +187,9 @@ TEST_F(StoreRunsTest, samples_of_every_pass_have_the_encoding_of_blocks_and_come
                 "level='static'"),
             Strings{"null"});
   auto read = store.load_run("run-1")->cases.at(0).rows.at(1);
-  EXPECT_EQ(read.info.clients["points"][0]["repetitions"][0]["latency_ns"], Json({5, 6}));
-  read.info.clients = nullptr;
-  read.info.dynamic = {{"visits", {{{"wall_ns", {7}}}}}};
+  EXPECT_EQ(read.info.clients->points.at(0).repetitions.at(0).latency_ns, (std::vector<std::int64_t>{5, 6}));
+  read.info.clients.reset();
+  read.info.dynamic = OpenBatchRecord{.visits = {{.wall_ns = {7}}}};
   ASSERT_TRUE(store.update_row(read));
   EXPECT_EQ(ask("a.db", "SELECT place FROM samples"), Strings{"/dynamic/visits/0/wall_ns"});
   EXPECT_EQ(store.load_run("run-1")->cases.at(0).rows.at(1).info, read.info) << row;
@@ -216,11 +216,27 @@ RowInfo all_facts() {
   info.layers = {"conv1", "fc"};
   info.rows_of_shards = {7, 9};
   info.facts = {{"guards", 31}};
-  info.deep = {{"note", "no taps"}};
-  info.tuning = {{"best", "default"}};
-  info.clients = {{"points", {{{"clients", 2}, {"repetitions", {{{"latency_ns", {5, 6}}}}}}}}};
-  info.dynamic = {{"visits", {{{"wall_ns", {7}}}}}};
-  info.eval = {{"state", "scored"}, {"score", -0.5}};
+  info.deep = DeepFacts{.note = "no taps"};
+  info.tuning = Tuning{.seconds = 3, .restarts = 1, .best = "default", .tried = {{.variant = "default"}}};
+  info.tuning->tried.front().ratio = {{1.5, 1.2, std::nullopt}, stats::RatioVerdict::faster};
+  info.clients = ServedClients{
+      .seconds = 1,
+      .cores = 2,
+      .points = {{.clients = 2,
+                  .state = "measured",
+                  .repetitions = {
+                      {.requests_per_s = 1, .requests = 2, .private_bytes = 3, .cpu_ns = 4, .latency_ns = {5, 6}}}}}};
+  info.dynamic = OpenBatchRecord{
+      .low = 1,
+      .high = 8,
+      .own = 2,
+      .state = "measured",
+      .prepare_ms = 1,
+      .visits = {{.size = 2, .lap = 1, .first_ns = 9, .worst_ratio = 0.5, .wall_ns = {7}}},
+      .reported = LevelReports{.before = {{"recompiles", 0}}, .after = {{"recompiles", 1}, {"other", {1, 2}}}},
+      .turns =
+          OpenTurns{.fixed = {{.restart = 1, .round = 2, .wall_ns = {3}, .runq_ns = 4, .taken = 0.5}}, .open = {}}};
+  info.eval = ScoreRecord{.state = "scored", .count = 2, .score = -0.5, .per_example = {-1, 0}, .answers = {3, 4}};
   return info;
 }
 
@@ -229,6 +245,14 @@ TEST_F(StoreRunsTest, a_row_has_every_fact_that_it_was_stored_with_and_one_of_an
   const auto row = fill(store, "run-1");
   auto stored = store.load_run("run-1")->cases.at(0).rows.at(1);
   stored.info = all_facts();
+  stored.memory = MemoryFacts{.idle_private_bytes = 5, .peak_private_bytes = 10};
+  stored.start_up = {{.cold = true, .total_ms = 7}, {.restart = 1, .process_ms = 1, .build_ms = 2, .total_ms = 5}};
+  stored.proof = Proof{.verdict = "equal",
+                       .weak = true,
+                       .observed = 3,
+                       .worst_ratio = 0.5,
+                       .lines = {{.check = "outputs", .result = "pass"}},
+                       .in_the_middle = ProofWhileTraining{.steps = 4, .by = "eager"}};
   ASSERT_TRUE(store.update_row(stored));
   const auto read = store.load_run("run-1");
   ASSERT_TRUE(read) << read.error().what;
@@ -238,6 +262,10 @@ TEST_F(StoreRunsTest, a_row_has_every_fact_that_it_was_stored_with_and_one_of_an
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().what.find("a row of run run-1: \"info.lines\": \"total\" is \"x\""), std::string::npos)
       << refused.error().what;
+  ask("a.db", "UPDATE level_rows SET proof='{\"weak\":7}' WHERE row_id=" + std::to_string(row));
+  const auto unknown = store.load_run("run-1");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().what.find("\"proof\": \"weak\" is 7"), std::string::npos) << unknown.error().what;
 }
 
 TEST_F(StoreRunsTest, has_columns_for_what_is_selected_by) {

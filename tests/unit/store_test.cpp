@@ -203,11 +203,11 @@ TEST_F(StoreTest, keeps_a_log_that_is_not_utf8_and_a_row_that_changes) {
   row.row_id = id;
   row.level = "eager";
   row.state = State::crashed;
-  row.proof = {{"detail", "bad byte: \xff"}};
+  row.proof = Proof{.first_difference = "bad byte: \xff"};
   ASSERT_TRUE(store->update_row(row));
   const auto run = store->load_run("run-1");
   EXPECT_EQ(run->cases[0].rows[0].state, State::crashed);
-  EXPECT_TRUE(run->cases[0].rows[0].proof.is_object());
+  EXPECT_TRUE(run->cases[0].rows[0].proof);
 }
 
 TEST_F(StoreTest, gives_the_newest_calibration_of_this_machine_and_these_threads) {

@@ -22,10 +22,11 @@ Result<void> compare_layers(CaseRun& point) {
       participant.deep_note = prepared.error().what;
     else
       run_deep(participant, job, opened);
-    participant.row.info.deep = participant.deep ? Json{{"first_difference", participant.deep->first_difference},
-                                                        {"worst_ratio", participant.deep->worst_ratio},
-                                                        {"reason", participant.deep->reason}}
-                                                 : Json{{"note", participant.deep_note}};
+    auto& facts = participant.row.info.deep.emplace();
+    if (const auto& deep = participant.deep)
+      facts = {.first_difference = deep->first_difference, .reason = deep->reason, .worst_ratio = deep->worst_ratio};
+    else
+      facts.note = participant.deep_note;
     if (participant.deep && !participant.deep->first_difference.empty()) {
       point.certify(participant);
       if (!participant.active)

@@ -18,19 +18,19 @@ Result<void> visit_batch_sizes(CaseRun& point) {
   for (auto& participant : point.participants) {
     if (interrupted()) break;
     if (!participant.active || participant.job.level.harness) continue;
-    Json result;
+    store::OpenBatchRecord result;
     if (!participant.job.level.dynamic) {
-      result = {{"state", "unsupported"}, {"reason", "level.json does not declare that it serves several batch sizes"}};
+      result = {.state = "unsupported", .reason = "level.json does not declare that it serves several batch sizes"};
     } else if (auto job = point.make_job(participant, *point.bundle.dynamic); !job) {
-      result = {{"state", "failed"}, {"reason", job.error().what}, {"hint", job.error().hint}};
+      result = {.state = "failed", .reason = job.error().what, .hint = job.error().hint};
     } else {
       job->launch.log_path += ".dynamic";
       result = STRATA_TRY(
           point.open_batch->run(participant, *job, point.prepare_command(job->level), turns, point.progress));
     }
-    if (result["state"] != "measured")
-      point.progress.note(fmt::format("{} with an open batch: {}: {}", participant.name(), result.value("state", ""),
-                                      result.value("reason", "")));
+    if (result.state != "measured")
+      point.progress.note(
+          fmt::format("{} with an open batch: {}: {}", participant.name(), result.state, result.reason));
     participant.row.info.dynamic = std::move(result);
     STRATA_TRY(point.sink.row(participant.row));
   }

@@ -16,8 +16,7 @@ Result<void> score_levels(CaseRun& point) {
     auto score =
         measure::evaluate(participant, *point.extras.evaluation, point.setting.place, point.setting.environment);
     if (interrupted()) break;
-    if (score["state"] != "scored")
-      point.progress.note(fmt::format("{}: no score: {}", participant.name(), score.value("reason", "")));
+    if (!score.is_scored()) point.progress.note(fmt::format("{}: no score: {}", participant.name(), score.reason));
     participant.row.info.eval = std::move(score);
     STRATA_TRY(point.sink.row(participant.row));
   }
