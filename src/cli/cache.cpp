@@ -30,7 +30,7 @@ Result<int> list_cache(const CacheArguments& a) {
   std::vector<report::Cells> rows;
   for (const auto& entry : listed.entries)
     rows.push_back({entry.kind, entry.name, in_words(entry.bytes), entry.last_used, entry.folder});
-  answer(report::table({"kind", "what", "size", "last used (UTC)", "folder"}, rows, format));
+  answer(report::table({"kind", "what", report::numbers("size"), "last used (UTC)", "folder"}, rows, format));
   tell(fmt::format("{} folders in {}, {} in all\n", rows.size(), listed.cache.string(), in_words(listed.bytes)));
   return 0;
 }

@@ -171,7 +171,8 @@ void ProgressLine::planned(const engine::PlannedSweep& plan) {
   for (const auto& point : plan.points)
     rows.push_back(
         {point.point, fmt::format("{:.1f}", point.seconds / 60), point.bytes ? report::size(*point.bytes) : "?"});
-  if (rows.size() <= kMostInPlan) tell(report::table({"point", "minutes", "memory"}, rows, report::Format::text));
+  if (rows.size() <= kMostInPlan)
+    tell(report::table({"point", report::numbers("minutes"), report::numbers("memory")}, rows, report::Format::text));
   note(plan.summary);
 }
 

@@ -78,8 +78,9 @@ Result<void> list_sets(const DataArguments& a) {
   for (const auto& [entry, state] : listed.sets)
     rows.push_back({entry->name, std::to_string(entry->count[0]), std::to_string(entry->count[1]),
                     shape_in_words(entry->shape), std::to_string(entry->classes.size()), state, entry->about});
-  answer(report::table({"set", "training", "test", "image", "classes", "state", "what it is"}, rows,
-                       *report::format_from(a.format)));
+  answer(report::table({"set", report::numbers("training"), report::numbers("test"), "image",
+                        report::numbers("classes"), "state", "what it is"},
+                       rows, *report::format_from(a.format)));
   if (a.format == "text") tell(fmt::format("data sets are looked for in {}\n", listed.data_dir.string()));
   return {};
 }

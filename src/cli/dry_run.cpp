@@ -73,8 +73,10 @@ void print(const engine::CasePlan& plan, bool of_sweep, report::Format format) {
                         {"disk_bytes_a_case", plan.bytes > 0 ? Json(plan.bytes) : Json()}},
                        1);
   }
-  report::Cells head{"model", "mode", "batch", "size", "precision", "device", "threads", "levels"};
-  if (of_sweep) head.insert(head.end(), {"minutes", "memory"});
+  using report::numbers;
+  std::vector<report::TextColumn> head{"model",     "mode",   numbers("batch"),   "size",
+                                       "precision", "device", numbers("threads"), "levels"};
+  if (of_sweep) head.insert(head.end(), {numbers("minutes"), numbers("memory")});
   std::vector<report::Cells> rows;
   for (const auto& planned : plan.cases) rows.push_back(cells_of(planned, of_sweep));
   answer(report::table(head, rows, format));

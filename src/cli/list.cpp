@@ -52,9 +52,12 @@ Result<int> print(const report::Cells& columns, const Rows& rows, const std::str
     answer(escape::json(all.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n");  // in the columns' order
     return 0;
   }
-  auto header = columns;
-  if (format != report::Format::csv)
-    for (auto& name : header) std::replace(name.begin(), name.end(), '_', ' ');
+  std::vector<report::TextColumn> header;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    auto name = columns[c];
+    if (format != report::Format::csv) std::replace(name.begin(), name.end(), '_', ' ');
+    header.emplace_back(name, !rows.empty() && rows.front()[c].is_number());
+  }
   std::vector<report::Cells> cells;
   for (const auto& row : rows) {
     auto& cell = cells.emplace_back();
@@ -173,7 +176,7 @@ std::string fitted_runs(report::Cells header, const Rows& rows, std::size_t widt
     }
     used += widest + 2;
   }
-  return report::table(header, cells, report::Format::text);
+  return report::table({header.begin(), header.end()}, cells, report::Format::text);
 }
 
 struct RunsArguments : requests::RunsRequest {

@@ -80,7 +80,9 @@ void print_suite_plan(const suite::Suite& suite, const std::vector<engine::Plann
                     planned.predicted_s ? fmt::format("{:.1f}", *planned.predicted_s / 60) : "?",
                     planned.bytes ? report::size(*planned.bytes) : "?", planned.entry.command});
   }
-  answer(report::table({"entry", "repeats x epochs x steps", "levels", "minutes", "disk", "command"}, rows, format));
+  answer(report::table({report::numbers("entry"), "repeats x epochs x steps", "levels", report::numbers("minutes"),
+                        report::numbers("disk"), "command"},
+                       rows, format));
   if (format != report::Format::text) return;
   answer(fmt::format("\n{}\n", suite.title));
   if (!suite.about.empty()) answer(suite.about + "\n");

@@ -63,7 +63,9 @@ void print_table(const SharedFolder& folder, const Progress& progress, report::F
   for (const auto& shard : progress.shards)
     rows.push_back({std::to_string(shard.number), state_in_words(shard, progress.queue_known),
                     fmt::format("{} of {}", shard.done, shard.parts), shard.job, shard.node, shard.run, shard.end.why});
-  answer(report::table({"shard", "state", folder.parts_name(), "job", "node", "run", "why"}, rows, format));
+  answer(report::table({report::numbers("shard"), "state", report::numbers(folder.parts_name()), report::numbers("job"),
+                        "node", "run", "why"},
+                       rows, format));
 }
 
 std::string merge_words(const SharedFolder& folder) {

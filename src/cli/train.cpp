@@ -44,7 +44,7 @@ void print_forecast(const engine::TrainingForecast& f, const std::string& format
     rows.push_back({level.level, level.step_s ? report::duration(*level.step_s * 1e3) : "?",
                     level.step_s && f.work.steps() > 0 ? fmt::format("{:.1f}", level.seconds / 60) : "?",
                     level.source});
-  answer(report::table({"level", "step", "minutes", "from"}, rows, format));
+  answer(report::table({"level", report::numbers("step"), report::numbers("minutes"), "from"}, rows, format));
   if (format != report::Format::text) return;
   answer(fmt::format("\n{} of {} step{} of {} images at {} level{}: {}{}\n",
                      f.work.epochs == 1 ? "1 epoch" : fmt::format("{} epochs", f.work.epochs), f.work.steps(),

@@ -102,7 +102,7 @@ std::string csv(const analysis::RunResult& run) {
       rows.push_back(std::move(cells));
     }
   }
-  return table(header, rows, Format::csv);
+  return table({header.begin(), header.end()}, rows, Format::csv);
 }
 
 }  // namespace strata::report

@@ -146,14 +146,15 @@ std::string printable(std::string_view utf8) {
   return out;
 }
 
+namespace {
+
+// Whether the word is a unit that follows a number, as "ms" or "MB".
 bool is_unit(std::string_view word) {
   static constexpr std::array<std::string_view, 16> kNames{
       "ns", "us", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB", "million", "billion", "GFLOP", "GFLOP/s", "GB/s"};
   while (!word.empty() && std::string_view(",;:.)").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
   return std::find(kNames.begin(), kNames.end(), word) != kNames.end();
 }
-
-namespace {
 
 // Words, with a number and its unit as one.
 std::vector<std::string> unbreakable(std::string_view words) {

@@ -43,9 +43,6 @@ std::string scaled(double value);
 // "out_of_memory" -> "out of memory".
 std::string spaced(std::string name);
 
-// Whether the word is a unit that follows a number, as "ms" or "MB".
-bool is_unit(std::string_view word);
-
 // Columns a UTF-8 string takes on a terminal (one for each code point).
 std::size_t width_of(std::string_view utf8);
 

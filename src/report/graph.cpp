@@ -105,7 +105,7 @@ std::string totals(const Graph& graph, const Checked& checked, std::size_t width
   }
   rows.push_back({"all", std::to_string(graph.nodes.size()), flops_text(true, static_cast<double>(checked.total.flops)),
                   size(bytes)});
-  return table({"operation", "nodes", "FLOPs", "bytes"}, rows, Format::text);
+  return table({"operation", numbers("nodes"), numbers("FLOPs"), numbers("bytes")}, rows, Format::text);
 }
 
 std::string uncounted_names(const Checked& checked) {

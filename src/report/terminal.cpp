@@ -237,7 +237,8 @@ std::string summary(const RunResult& run, const TerminalStyle& style) {
       if (level.recommended) std::tie(cells[2], cells[3], cells[4]) = std::tie(level.name, level.ratio, level.time);
     rows.push_back(cells);
   }
-  return table({"case", "verdict", "level", "speedup", "time", "reference"}, rows, Format::text);
+  return table({"case", "verdict", "level", numbers("speedup"), numbers("time"), numbers("reference")}, rows,
+               Format::text);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(report_format, says_so_where_no_screen_has_room_for_a_sentence) {
 }
 
 TEST(report_table, aligns_numbers_to_the_right_and_leaves_no_trailing_space) {
-  EXPECT_EQ(table({"level", "time"}, {{"eager", "37.2 ms"}, {"é", "1 s"}}, Format::text),
+  EXPECT_EQ(table({"level", numbers("time")}, {{"eager", "37.2 ms"}, {"é", "1 s"}}, Format::text),
             "level     time\n"
             "eager  37.2 ms\n"
             "é          1 s\n");
@@ -118,18 +118,9 @@ TEST(report_table, escapes_what_markdown_would_read_as_markup) {
   EXPECT_EQ(table({"n"}, {{"a|b <i> *c*"}}, Format::md), "| n |\n|---|\n| a\\|b \\<i\\> \\*c\\* |\n");
 }
 
-TEST(report_table, aligns_text_to_the_left_in_markdown_also_where_it_begins_with_a_digit_or_is_missing) {
-  const Cells text{"run", "shape", "when", "why not", "proof", "clients", "version"};
-  const std::vector<Cells> rows{
-      {"20261124-095227-f53e", "3x224x224", "2026-11-24", "", "8 observed, 8 reported", "4 clients", "2.15.0"}};
-  EXPECT_THAT(table(text, rows, Format::md), testing::HasSubstr("|---|---|---|---|---|---|---|"));
-}
-
-TEST(report_table, aligns_numbers_of_every_kind_to_the_right_in_markdown) {
-  for (const char* number : {"36.9 ms", "1.42 (1.35–1.49)", "~1.03", "<0.01", "5.5%", "1,128 (900 to 1,400)",
-                             "4 of 10,000", "916 us *", "1.2e-02", "-8.30 ms (-9.00 to -7.60)", "25.6 million",
-                             "5.00 ms (+395 ms)", "8.20 G", "44.0 ms?", "102 MB", "256 "})
-    EXPECT_EQ(table({"n"}, {{number}, {"–"}, {""}}, Format::md).substr(6, 7), "|---:|\n") << number;
+TEST(report_table, aligns_columns_in_markdown_as_they_are_declared) {
+  EXPECT_EQ(table({"shape", numbers("time")}, {{"3x224x224", "36.9 ms"}, {"2.15.0"}}, Format::md),
+            "| shape | time |\n|---|---:|\n| 3x224x224 | 36.9 ms |\n| 2.15.0 | – |\n");
 }
 
 TEST(report_table, knows_its_formats_by_name) {

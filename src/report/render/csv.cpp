@@ -26,12 +26,7 @@ std::string exact(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
-// The one place that makes a field of a text.
-std::string csv_line(const Fields& fields) {
-  std::string out;
-  for (std::size_t i = 0; i < fields.size(); ++i) out += (i ? "," : "") + report::csv_field(fields[i]);
-  return out + "\n";
-}
+using report::csv_line;
 
 template <class Has>
 bool any_cell(const Table& table, std::size_t column, const Has& has) {

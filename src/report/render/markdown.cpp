@@ -53,29 +53,6 @@ std::string indent_of(int depth) {
   return depth > 0 ? out + "└ " : out;
 }
 
-std::string md_table(const Table& table) {
-  if (table.columns.empty()) return "";
-  std::string out = "|", rule = "|";
-  for (const auto& column : table.columns) {
-    out += " " + md(shown_title(column)) + " |";
-    rule += column.align == Align::right ? "---:|" : "---|";
-  }
-  out += "\n" + rule + "\n";
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    out += "|";
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const auto& cell = cell_of(table.rows[r], c);
-      const auto shown = md_cell(cell), why = reason_of(cell);
-      // Cells side by side that are absent for one reason say it once.
-      const bool repeated = c > 0 && reason_of(cell_of(table.rows[r], c - 1)) == why;
-      const auto start = c == 0 && r < table.depths.size() ? indent_of(table.depths[r]) : std::string();
-      out += " " + start + (!shown.empty() ? shown : why.empty() || repeated ? "–" : "– (" + md(why) + ")") + " |";
-    }
-    out += "\n";
-  }
-  return out;
-}
-
 std::string titled(const std::string& title) {
   return title.empty() ? "" : "**" + md(title) + "**\n\n";
 }
@@ -91,7 +68,7 @@ std::string md_item(const Text& text) {
 }
 
 std::string md_item(const Table& table) {
-  return titled(table.title) + md_table(table) + noted(table.note);
+  return titled(table.title) + markdown_table(table) + noted(table.note);
 }
 
 std::string md_item(const Bars& bars) {
@@ -120,7 +97,7 @@ std::string md_item(const Figure& figure) {
     if (any) out += "\n";
     any = true;
     if (!panel.title.empty()) out += prose(panel.title) + ":\n\n";
-    out += table.columns.size() < 2 ? "Nothing to draw: no line has a point.\n" : md_table(table);
+    out += table.columns.size() < 2 ? "Nothing to draw: no line has a point.\n" : markdown_table(table);
   }
   if (!any) out += "Nothing to draw.\n";
   return out + noted(figure.note);
@@ -128,17 +105,18 @@ std::string md_item(const Figure& figure) {
 
 std::string md_item(const HeatMap& map) {
   const auto scale = shown_title(map.scale);
-  return titled(scale.empty() ? map.title : map.title + ": " + scale) + md_table(fields_table(map)) + noted(map.note);
+  return titled(scale.empty() ? map.title : map.title + ": " + scale) + markdown_table(fields_table(map)) +
+         noted(map.note);
 }
 
 std::string md_item(const Surface& surface) {
-  return titled(shown_title(surface)) + md_table(layers_table(surface)) + noted(surface.note);
+  return titled(shown_title(surface)) + markdown_table(layers_table(surface)) + noted(surface.note);
 }
 
 std::string md_facts(const std::vector<Fact>& all) {
   Table facts{.columns = {{.title = "what", .align = Align::left}, {.title = "value", .align = Align::left}}};
   for (const auto& fact : all) facts.rows.push_back({fact.name, fact.value});
-  return md_table(facts);
+  return markdown_table(facts);
 }
 
 // `rank`: the signs of its heading.
@@ -158,6 +136,29 @@ std::string md_document(const Document& document, const std::string& rank) {
 }
 
 }  // namespace
+
+std::string markdown_table(const Table& table) {
+  if (table.columns.empty()) return "";
+  std::string out = "|", rule = "|";
+  for (const auto& column : table.columns) {
+    out += " " + md(shown_title(column)) + " |";
+    rule += column.align == Align::right ? "---:|" : "---|";
+  }
+  out += "\n" + rule + "\n";
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    out += "|";
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const auto& cell = cell_of(table.rows[r], c);
+      const auto shown = md_cell(cell), why = reason_of(cell);
+      // Cells side by side that are absent for one reason say it once.
+      const bool repeated = c > 0 && reason_of(cell_of(table.rows[r], c - 1)) == why;
+      const auto start = c == 0 && r < table.depths.size() ? indent_of(table.depths[r]) : std::string();
+      out += " " + start + (!shown.empty() ? shown : why.empty() || repeated ? "–" : "– (" + md(why) + ")") + " |";
+    }
+    out += "\n";
+  }
+  return out;
+}
 
 std::string render_markdown(const Document& document) {
   return md_document(document, "#");

@@ -39,6 +39,7 @@ std::string render_html_beside(const Document& document, const std::string& scri
 // markdown.cpp: for issues, pull requests and notes. Figures become tables of some of their points: a row a line, a
 // column a place on the x axis.
 std::string render_markdown(const Document& document);
+std::string markdown_table(const Table& table);
 
 // csv.cpp: the tables, figures and heat maps (RFC 4180), with numbers as they are. Texts are left out.
 //
