@@ -184,12 +184,6 @@ Result<void> check_is_no_text(const fs::path& path) {
               Exit::usage);
 }
 
-// Which file stands there now; {}: none.
-std::pair<dev_t, ino_t> file_at(const fs::path& path) {
-  struct stat about {};
-  return ::stat(path.c_str(), &about) == 0 ? std::pair(about.st_dev, about.st_ino) : std::pair<dev_t, ino_t>();
-}
-
 }  // namespace
 
 void say_through(void (*to_whom)(std::string_view)) {
@@ -252,7 +246,8 @@ Result<void> Connection::open(const std::string& name, int flags) {
   return execute("PRAGMA cell_size_check=ON", "cannot set it up");
 }
 
-// Of which program the file is: of nobody yet, of a strata before the first release, of this one.
+// Of which program the file is: of nobody yet, or of this one. Nothing was released before this schema, so that nothing
+// reads an older one.
 Result<Connection::Origin> Connection::origin() {
   Statement ask(handle(), "SELECT application_id,user_version FROM pragma_application_id,pragma_user_version");
   if (!ask.step()) return broken("cannot read it");
@@ -269,7 +264,9 @@ Result<Connection::Origin> Connection::origin() {
     return std::any_of(schema.begin(), schema.end(), [&](const auto& entry) { return entry.starts_with(table); });
   };
   if (application == 0 && version > 0 && version <= most_older && has("table runs\n") && has("table level_rows\n"))
-    return Origin::older;
+    return fail(
+        fmt::format("store {}: it was written by a strata before 0.1, which this one cannot read", path_.string()),
+        "move the file away and compare again for what you need, or name another with --store PATH", Exit::environment);
   return damaged("it is the database of another program");
 }
 
@@ -283,28 +280,6 @@ Result<void> Connection::make_schema() {
       fmt::format("{};PRAGMA application_id={};PRAGMA user_version={};", kSchema, kApplication, kVersion).c_str(),
       doing));
   if (!all.commit()) return broken(doing);
-  return {};
-}
-
-// Nothing was released before this schema, so that nothing reads an older one. Its log goes first: without its file it
-// means nothing.
-Result<void> Connection::set_aside() {
-  sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);  // as it is, for who can read it
-  auto to = path_;
-  std::error_code ec;
-  for (int n = 1; fs::exists(to, ec); ++n) to = fmt::format("{}.old-{}", path_.string(), n);
-  if (fs::exists(path_.string() + "-wal", ec)) fs::rename(path_.string() + "-wal", to.string() + "-wal", ec);
-  if (!ec) fs::rename(path_, to, ec);
-  if (ec)
-    return fail(fmt::format("store {}: an older strata wrote it, and it cannot be moved to {}: {}", path_.string(),
-                            to.string(), ec.message()),
-                "move the file away, or name another with --store PATH");
-  fs::remove(path_.string() + "-shm", ec);
-  if (say)
-    say(
-        fmt::format("the store {} was written by a strata before 0.1, which this one cannot read: it was moved to {}, "
-                    "and a new one begins; compare again for what you need, or delete the old file\n",
-                    path_.string(), to.string()));
   return {};
 }
 
@@ -340,23 +315,14 @@ Result<void> Connection::check_size() const {
 
 Result<Connection> Connection::to_write(const fs::path& path) {
   Connection connection(path);
-  const auto file = file_at(path);
   STRATA_TRY(connection.open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
-  if (const auto origin = STRATA_TRY(connection.origin()); origin == Origin::older) {
-    Transaction alone(connection.handle());
-    if (!alone.is_open()) return connection.broken("cannot move it away");
-    // Another program may have moved it while this one waited.
-    if (file_at(path) == file) STRATA_TRY(connection.set_aside());
-  } else {
-    // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
-    STRATA_TRY(connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
-                                  "cannot set it up"));
-    if (origin == Origin::nobody) STRATA_TRY(connection.make_schema());
-    STRATA_TRY(connection.check_schema());
-    return connection;
-  }
-  connection.handle_.reset();
-  return to_write(path);
+  const auto origin = STRATA_TRY(connection.origin());
+  // WAL with NORMAL: a killed program loses nothing committed; only a power cut may lose the last blocks.
+  STRATA_TRY(connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+                                "cannot set it up"));
+  if (origin == Origin::nobody) STRATA_TRY(connection.make_schema());
+  STRATA_TRY(connection.check_schema());
+  return connection;
 }
 
 // Where SQLite may not write beside the file: as it stands if there is no log, else from a copy of both, as a log can
@@ -387,11 +353,6 @@ Result<Connection> Connection::to_read(const fs::path& path) {
   if (*origin == Origin::nobody)
     return fail(fmt::format("store {}: it is an empty database, with no run in it", path.string()),
                 "compare something first, which is stored there, or name another with --store PATH");
-  if (*origin == Origin::older)
-    return fail(
-        fmt::format("store {}: it was written by a strata before 0.1, which this one cannot read", path.string()),
-        "the next command that stores a run moves it aside and begins a new one; name another with --store PATH",
-        Exit::environment);
   STRATA_TRY(connection.check_schema());
   STRATA_TRY(connection.check_size());
   sqlite3_progress_handler(connection.handle(), kStepsPerLook, look_up_from_reading, connection.watch_.get());

@@ -19,8 +19,8 @@ struct Watch;  // what SQLite calls while it waits and while it reads
 
 class Connection {
  public:
-  // Makes the file where it is missing; one of an older strata is moved aside, with a sentence. For reading: never
-  // changes what is stored, and needs no right to write; an interrupt ends what is being read.
+  // Makes the file where it is missing. For reading: never changes what is stored, and needs no right to write; an
+  // interrupt ends what is being read.
   static Result<Connection> to_write(const std::filesystem::path& path);
   static Result<Connection> to_read(const std::filesystem::path& path);
   // For reading, of a file that to_write would take; nullopt: it would begin a store there. Changes nothing.
@@ -39,13 +39,12 @@ class Connection {
   Result<void> check_integrity() const;
 
  private:
-  enum class Origin { nobody, older, own };
+  enum class Origin { nobody, own };
   explicit Connection(std::filesystem::path path);
   Result<void> open(const std::string& name, int flags);
   Result<void> execute(const char* sql, std::string_view doing);
   Result<Origin> origin();
   Result<void> make_schema();
-  Result<void> set_aside();
   Result<void> check_schema();
   Result<void> check_size() const;
   Result<void> open_without_rights(const Error& why);

@@ -16,13 +16,12 @@
 
 namespace strata::store {
 
-// Who tells a person that the store is being waited for, or was moved aside; nobody if this was never called.
+// Who tells a person that the store is being waited for; nobody if this was never called.
 void say_through(void (*to_whom)(std::string_view));
 
 class Store {
  public:
-  // Opens or creates the file; one of an older strata is moved aside. Errors: not a store, damaged, written by a newer
-  // strata, not writable.
+  // Opens or creates the file. Errors: not a store, damaged, written by another version of strata, not writable.
   static Result<Store> open(const std::filesystem::path& path);
   // Opens an existing store for reading, which needs no right to write; an absent file is an error with a hint.
   static Result<Store> open_existing(const std::filesystem::path& path);

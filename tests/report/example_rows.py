@@ -54,7 +54,6 @@ def proof(level: str, peer: bool) -> Json:
         "reported": 3,
         "assumed": 1,
         "first_difference": None,
-        "in_the_middle": None,
         "lines": [dict(zip(fields, line)) for line in lines],
     }
 
