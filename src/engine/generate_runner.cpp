@@ -22,6 +22,7 @@
 #include "generate/memory_budget.hpp"
 #include "level/installed_levels.hpp"
 #include "plan/bundle.hpp"
+#include "plan/model_file.hpp"
 #include "plan/options.hpp"
 #include "report/program.hpp"
 #include "requests/commands.hpp"

@@ -93,7 +93,7 @@ const std::vector<KitFile>& kit_table() {
 Result<std::set<std::string>> kit_files(const std::filesystem::path& kit, const std::string& code,
                                         const std::set<std::string>& includes) {
   std::set<std::string> files = kit_base();
-  // `descend` lies in trained.cpp, which every program has
+  // `descend` and `clip_gradients` lie in trained.cpp, which every program has
   for (const auto& kit_file : kit_table())
     if (std::any_of(kit_file.functions.begin(), kit_file.functions.end(), [&](auto name) { return calls(code, name); }))
       add_source(std::string(kit_file.name), files);

@@ -25,7 +25,7 @@ std::string short_name(const std::string& model) {
 }
 
 bool compared(const store::Run& run) {
-  return run.settings.verb == "compare";
+  return run.settings.verb.empty();
 }
 
 std::vector<Network> networks_of(const std::vector<store::Run>& runs, std::vector<std::string>& levels) {

@@ -412,9 +412,9 @@ Members members_of(GenerateRequest& request) {
                 "again (default: none)",
                 "BYTES"),
       described(text(o.loss), "loss", "--loss", "of the training step, as in compare", "LOSS|FILE.py:FUNCTION"),
-      member_of_single_batch(o.batches)};
       described(positive(request.clip_norm), "clip_norm", "--clip-norm",
                 "of the training step: clip gradients to this norm of all together (default: none)", "NORM"),
+      member_of_single_batch(o.batches)};
   add(all, members_of_inputs(o, "the reference's inputs"));
   add(all, {described(threads(o.threads), "threads", "--threads",
                       "of the capture, and of the program where none are asked for (default: physical cores; the "

@@ -40,7 +40,7 @@ analysis::RunResult one_case(std::size_t index) {
   run.cases = {run.cases.at(index)};
   run.accuracy.clear();
   run.cases[0].slo.reset();
-  for (auto& row : run.cases[0].rows) row.clients.reset(), row.dynamic.reset();
+  for (auto& row : run.cases[0].rows) row.clients.reset(), row.dynamic.reset(), row.profile.reset();
   return run;
 }
 

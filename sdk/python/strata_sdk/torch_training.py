@@ -169,16 +169,16 @@ class TorchTraining(Level, Trains, Profiles):
         self.optimiser.zero_grad()
         self.result = self.objective(self.inputs, self.named, self.labels)
         self.result.backward()
-        self.optimiser.step()
-
-    def loss(self) -> float:
-        result, self.result = self.result, None
-        return result.item()
         self.update()
 
     def update(self) -> None:
         if self.clip_norm:
             nn.utils.clip_grad_norm_(self.trained, self.clip_norm)
+        self.optimiser.step()
+
+    def loss(self) -> float:
+        result, self.result = self.result, None
+        return result.item()
 
     def step_in_phases(
         self, inputs: Sequence[Tensor], labels: Tensor | None, mark: Callable[[str], None]

@@ -100,7 +100,7 @@ Try<store::OperationProfile> profile_level(const Participant& participant, const
   auto session = STRATA_TRY(Session::open(participant.job, {}));
   if (!session->offers("operations")) return without("the level does not time its operations");
   STRATA_TRY(session->load("timed"));
-  STRATA_TRY(session->warm_up(2, std::chrono::nanoseconds(0)));
+  STRATA_TRY(session->warm_up(5, std::chrono::nanoseconds(0)));
   if (judge.training) STRATA_TRY(start_training(*session, *judge.training));
   const auto ring = participant.job.bundle->info.value("ring", 1);
   auto profile = STRATA_TRY(profile_loaded(*session, participant.iteration_ns, ring));
