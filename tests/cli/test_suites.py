@@ -273,7 +273,7 @@ def test_a_suite_shows_which_level_ran_which_network_and_why_others_did_not(stra
         {"level": "two", "infer": "0 of 1"},
     ], counts
     shown = [(row["network"], row["mode"], row["one"], row["two"]) for row in states]
-    assert shown == [("tiny_mlp.py:build", "infer", "measured", "unsupported")], states
+    assert shown == [("tiny_mlp:build", "infer", "measured", "unsupported")], states
     assert "no operation median" in reasons[0]["reason"] and reasons[0]["level"] == "two", reasons
 
 

@@ -80,7 +80,7 @@ def recorded(module: nn.Module, x: Tensor):
         with torch.inference_mode():
             module(x)
 
-    return operation_times.answer(operation_times.of_module(module, iterate, [0, 0, 0]))
+    return operation_times.answer(operation_times.of_module(module, iterate, [0] * 10))
 
 
 def test_python_between_two_layers_is_a_gap_in_front_of_the_second():
@@ -89,7 +89,7 @@ def test_python_between_two_layers_is_a_gap_in_front_of_the_second():
         (each["operation"], each["layer"]): min(each["gap_ns"]) for each in answer["operations"]
     }
     slow = gaps.pop(("linear", "last"))
-    assert 3e6 <= slow < 3.6e6 and max(gaps.values()) < 0.5e6, (slow, gaps)
+    assert slow >= 3e6 and slow > 2 * max(gaps.values()), (slow, gaps)
 
 
 def test_a_layer_that_runs_several_times_has_as_many_operations():

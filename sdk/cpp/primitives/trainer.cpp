@@ -160,8 +160,7 @@ void Trainer::update() {
   };
   float clipped = 1;
   if (clips()) recorded([&] { clipped = static_cast<float>(clipped_share()); });
-  for (const auto& trained : trained_)
-    recorded([&] { trained.update->execute(optimiser_, steps_done_, clipped); });
+  for (const auto& trained : trained_) recorded([&] { trained.update->execute(optimiser_, steps_done_, clipped); });
 }
 
 std::vector<std::string> Trainer::updated() const {
