@@ -220,7 +220,7 @@ def profiled(level: Level, ms: float) -> Json | None:
     """Where an iteration of `ms` goes; of levels that tell none, why."""
     if level.harness:
         return None
-    tells = level.name in ("eager", "onednn", "static")
+    tells = level.name in ("eager", "libtorch")
     operations = [
         {
             "operation": operation,

@@ -109,10 +109,13 @@ def test_draws_without_an_error_and_without_asking_the_network(
         "[...document.querySelectorAll('.canvas')].map(c => !!c.querySelector('.plot-container') || c.textContent.startsWith('Nothing to draw'))"
     )
     clients = sum(any(row.get("clients") for row in case["rows"]) for case in example["cases"])
-    assert len(drawn) == 5 * len(example["cases"]) + clients + len(example["accuracy"]) and all(
-        drawn
+    profiles = sum(
+        any((row.get("profile") or {}).get("operations") for row in case["rows"])
+        for case in example["cases"]
     )
-    assert browser.evaluate("document.querySelectorAll('#d-r0c0 .plot-container').length") == 6
+    figures = 5 * len(example["cases"]) + clients + profiles + len(example["accuracy"])
+    assert len(drawn) == figures and all(drawn)
+    assert browser.evaluate("document.querySelectorAll('#d-r0c0 .plot-container').length") == 7
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -432,7 +435,8 @@ def test_says_every_number_of_the_figures_without_scripts(browser: Browser, page
         tables = browser.evaluate(
             "[...document.querySelectorAll('#d-r0c0 figure')].map(f => f.querySelectorAll('details tbody tr').length)"
         )
-        assert len(tables) == 6 and min(tables) >= 7
+        profiled, *others = sorted(tables)  # a row for each level that tells its operations
+        assert len(tables) == 7 and profiled == 2 and min(others) >= 7
         assert "Figures need JavaScript" in browser.evaluate(
             "document.querySelector('noscript').textContent"
         )
