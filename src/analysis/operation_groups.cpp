@@ -89,13 +89,6 @@ std::map<OperationKind, double> ms_by_kind(const store::OperationProfile& profil
   return sums;
 }
 
-std::map<std::string, double> ms_by_layer(const store::OperationProfile& profile) {
-  std::map<std::string, double> sums;
-  for (const auto& operation : profile.operations)
-    if (operation.layer) sums[*operation.layer] += operation.ms;
-  return sums;
-}
-
 std::vector<std::string> parts_of(std::span<const store::OperationProfile* const> profiles, std::size_t most) {
   std::vector<std::string> layers;
   for (const auto* profile : profiles)
@@ -119,6 +112,13 @@ std::string part_of(const std::string& layer, std::span<const std::string> parts
   for (const auto& part : parts)
     if (is_within(layer, part) && part.size() > longest.size()) longest = part;
   return longest;
+}
+
+std::map<std::string, double> ms_by_part(const store::OperationProfile& profile, std::span<const std::string> parts) {
+  std::map<std::string, double> sums;
+  for (const auto& operation : profile.operations)
+    if (operation.layer) sums[part_of(*operation.layer, parts)] += operation.ms;
+  return sums;
 }
 
 std::vector<OperationGroup> groups_of(const store::OperationProfile& profile) {

@@ -25,14 +25,13 @@ OperationKind kind_of(const store::ProfiledOperation& operation);
 // last.
 std::map<OperationKind, double> ms_by_kind(const store::OperationProfile& profile);
 
-// Milliseconds of an iteration by layer; those of no known layer are left out.
-std::map<std::string, double> ms_by_layer(const store::OperationProfile& profile);
-
 // Layers in the order in which `profiles` first name them, cut to the longest paths of which there are at most `most`:
 // "layer1.0.conv1" and "layer1.0.bn1" become "layer1.0".
 std::vector<std::string> parts_of(std::span<const store::OperationProfile* const> profiles, std::size_t most);
 // Which of the parts a layer belongs to; empty: none.
 std::string part_of(const std::string& layer, std::span<const std::string> parts);
+// Milliseconds of an iteration by part; those of no known layer are left out.
+std::map<std::string, double> ms_by_part(const store::OperationProfile& profile, std::span<const std::string> parts);
 
 // Calls of one name and kernel.
 struct OperationGroup {

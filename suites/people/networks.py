@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks that people write themselves, written anew and small, for the suite people: images from
-noise and their judge (DCGAN), sound sample by sample (WaveNet), speech by recurrent layers, clicks
-and films (DLRM, NCF), translation by recurrent layers with attention (the shape of GNMT).
+noise and their discriminator (DCGAN), sound sample by sample (WaveNet), speech by recurrent layers,
+clicks and films (DLRM, NCF), translation by recurrent layers with attention (the shape of GNMT).
 
 Each build function gives the module, an example of its inputs and, where the loss needs it, one of
 its targets.
@@ -46,7 +46,7 @@ def generator() -> tuple[nn.Module, Tensor]:
     return Generator(), torch.randn(4, 100, 1, 1, generator=drawn())
 
 
-class Judge(nn.Module):
+class Discriminator(nn.Module):
     """Images [N, 3, 64, 64] -> a score [N, 1] of being real, by strided convolutions."""
 
     def __init__(self, width: int = 32) -> None:
@@ -65,8 +65,8 @@ class Judge(nn.Module):
         return self.main(images)
 
 
-def judge() -> tuple[nn.Module, Tensor]:
-    return Judge(), torch.randn(4, 3, 64, 64, generator=drawn())
+def discriminator() -> tuple[nn.Module, Tensor]:
+    return Discriminator(), torch.randn(4, 3, 64, 64, generator=drawn())
 
 
 class GatedLayer(nn.Module):

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/operation_groups.hpp"
 #include "report/sections/cells.hpp"
@@ -85,13 +86,11 @@ document::Table parts_table(const std::vector<const analysis::RowResult*>& rows)
     }
     table.rows.push_back(std::move(cells));
   };
+  std::map<const store::OperationProfile*, std::map<std::string, double>> sums;
+  for (const auto* profile : profiles) sums[profile] = analysis::ms_by_part(*profile, parts);
   for (const auto& part : parts)
-    add(part.empty() ? "(the network itself)" : part, [&](const store::OperationProfile& profile) {
-      double sum = 0;
-      for (const auto& [layer, ms] : analysis::ms_by_layer(profile))
-        if (analysis::part_of(layer, parts) == part) sum += ms;
-      return sum;
-    });
+    add(part.empty() ? "(the network itself)" : part,
+        [&](const store::OperationProfile& profile) { return sums[&profile][part]; });
   add("(of no known part)", [](const store::OperationProfile& profile) {
     double sum = 0;
     for (const auto& operation : profile.operations) sum += operation.layer ? 0 : operation.ms;
