@@ -33,14 +33,16 @@ inline constexpr int kRows = 6;
 
 inline constexpr std::ptrdiff_t kLine = 16;  // floats of a cache line
 
-// One block of channels; need not be aligned.
-typedef float Vector __attribute__((vector_size(KIT_BLOCK * sizeof(float)), aligned(4), may_alias));
+// One block of channels, as a value.
+typedef float Vector __attribute__((vector_size(KIT_BLOCK * sizeof(float))));
+// The same anywhere in memory. Of this type there are no variables: Clang takes arrays of it for aligned.
+typedef float VectorInMemory __attribute__((vector_size(KIT_BLOCK * sizeof(float)), aligned(4), may_alias));
 
 KIT_INLINE Vector load(const float* from) {
-  return *reinterpret_cast<const Vector*>(from);
+  return *reinterpret_cast<const VectorInMemory*>(from);
 }
 KIT_INLINE void store(float* to, const Vector& v) {
-  *reinterpret_cast<Vector*>(to) = v;
+  *reinterpret_cast<VectorInMemory*>(to) = v;
 }
 
 constexpr int divide_up(int a, int b) {
