@@ -22,7 +22,7 @@ class Event {
   void wait() const;               // the caller waits for it; not at all where nothing was recorded
 
  private:
-  void* event_ = nullptr;
+  [[maybe_unused]] void* event_ = nullptr;  // none where the host stands for a device
 };
 
 class Graph {

@@ -42,9 +42,9 @@ inline void print(const RawTensors& tensors) {
     std::cout << printable(name) << " " << tensor.dtype << " [";
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) std::cout << (i ? ", " : "") << tensor.shape[i];
     std::cout << "]";
-    const auto show = [&](auto value) {
-      for (std::size_t at = 0; at + sizeof value <= tensor.bytes.size() && at < 8 * sizeof value; at += sizeof value) {
-        std::memcpy(&value, tensor.bytes.data() + at, sizeof value);
+    const auto show = [&bytes = tensor.bytes](auto value) {
+      for (std::size_t at = 0; at + sizeof value <= bytes.size() && at < 8 * sizeof value; at += sizeof value) {
+        std::memcpy(&value, bytes.data() + at, sizeof value);
         std::cout << " " << value;
       }
     };

@@ -44,12 +44,16 @@ template <class T>
 struct IfThere {
   std::optional<T>& value;
 };
+template <class T>
+IfThere(std::optional<T>&) -> IfThere<T>;
 
 // Numbers that may be below zero: `member("name", AnySign{value.name})`.
 template <class T>
 struct AnySign {
   T& value;
 };
+template <class T>
+AnySign(T&) -> AnySign<T>;
 
 // What of a struct is written.
 enum class Fill {

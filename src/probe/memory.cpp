@@ -155,16 +155,16 @@ PeakSampler::PeakSampler(pid_t pid, std::chrono::milliseconds interval)
   reset_peak(pid_);
   sample();
   thread_ = std::thread([this] {
-    using Clock = std::chrono::steady_clock;
+    using Steady = std::chrono::steady_clock;
     std::unique_lock lock(mutex_);
-    auto next = Clock::now() + interval_;
+    auto next = Steady::now() + interval_;
     while (!wake_.wait_for(lock, kGlanceEvery, [this] { return stopping_; })) {
       lock.unlock();
       glance();
-      if (const auto begin = Clock::now(); begin >= next) {
+      if (const auto begin = Steady::now(); begin >= next) {
         sample();
-        const auto end = Clock::now();
-        next = end + std::max<Clock::duration>(interval_, kRestPerSample * (end - begin));
+        const auto end = Steady::now();
+        next = end + std::max<Steady::duration>(interval_, kRestPerSample * (end - begin));
       }
       lock.lock();
     }

@@ -14,8 +14,8 @@ Difference difference(const TensorView& actual, const TensorView& expected, doub
   in_chunks(actual, expected, [&](std::size_t first, std::span<const double> a, std::span<const double> w) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (!std::isfinite(a[i]) || !std::isfinite(w[i])) {
-        const bool alike = (std::isnan(a[i]) && std::isnan(w[i])) || a[i] == w[i];
-        if (!alike && out.non_finite++ == 0) out.first_non_finite = first + i;
+        const bool same = (std::isnan(a[i]) && std::isnan(w[i])) || a[i] == w[i];
+        if (!same && out.non_finite++ == 0) out.first_non_finite = first + i;
         continue;
       }
       const double d = std::abs(a[i] - w[i]);

@@ -179,7 +179,7 @@ inline Result<graph::Graph> graph_of(const json& document) {
 
 // How many random networks a test takes that tries `count` of them: the sanitizers take ten times as long for each.
 constexpr unsigned random_networks(unsigned count) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STRATA_SANITIZED
   return count / 10;
 #else
   return count;

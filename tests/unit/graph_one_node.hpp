@@ -38,7 +38,7 @@ inline Result<Graph> one_node(const std::string& op, const std::vector<Tensor>& 
     all["outputs"].push_back({{"name", "o" + std::to_string(all["outputs"].size())}, {"value", all["values"].size()}});
     all["values"].push_back({{"name", "o"}, {"dtype", tensor.type}, {"shape", tensor.shape}});
   }
-  all["nodes"] = {node};
+  all["nodes"] = json::array({node});
   return parse(all.dump(), "graph.json");
 }
 

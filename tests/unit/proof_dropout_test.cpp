@@ -85,7 +85,8 @@ TEST(Dropout, a_probability_that_is_wrong_by_two_hundredths_is_seen) {
   stats::Random random(5);
   for (const double p : {0.45, 0.48, 0.52}) {
     const double variance = p / (1 - p);  // that of 0.5 is 1
-    const auto verdict = check_variances({{"w", variances(random, 1, 768)}}, {{"w", variances(random, variance, 256)}});
+    const auto actual = variances(random, variance, 256), expected = variances(random, 1, 768);
+    const auto verdict = check_variances({{"w", expected}}, {{"w", actual}});
     EXPECT_EQ(verdict->kind, Kind::unequal) << p;
     EXPECT_THAT(verdict->reason, HasSubstr("another probability"));
   }

@@ -114,7 +114,8 @@ TEST(Request, takes_what_a_person_types) {
   const auto typed = [](Request request, std::vector<std::pair<const char*, const char*>> values) {
     const auto members = members_of(request);
     for (const auto& [name, value] : values) {
-      const auto named = std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.name == name; });
+      const auto named =
+          std::find_if(members.begin(), members.end(), [&wanted = name](const auto& m) { return m.name == wanted; });
       EXPECT_TRUE(named->read(value)) << name << " " << value;
     }
     return to_json(request);

@@ -330,7 +330,7 @@ TEST_F(WorkerTest, refuses_a_request_after_the_interrupt) {
   EXPECT_EQ(answer.error().what, "interrupted");
 }
 
-#ifndef __SANITIZE_ADDRESS__  // its shadow memory does not matter to the child, but the limit is inherited by the fork
+#ifndef STRATA_SANITIZED  // its shadow memory does not matter to the child, but the limit is inherited by the fork
 TEST_F(WorkerTest, limits_the_data_segment_of_a_worker) {
   Launch launch = fake(Json{{"ops", {{"hello", {{"allocate", 4LL << 30}}}}}});
   launch.data_limit_bytes = 512ULL << 20;

@@ -81,9 +81,10 @@ document::Details failure_of(const analysis::RowResult& row) {
 document::Section numbers_section(const analysis::CaseResult& one_case) {
   document::Section section{.id = "numbers", .title = "All numbers", .is_detail = true};
   auto measured = one_case.sorted_rows();
-  const auto others = std::ranges::stable_partition(measured, &analysis::RowResult::is_measured);
-  const std::vector failed(others.begin(), others.end());
-  measured.erase(others.begin(), others.end());
+  const auto others =
+      std::stable_partition(measured.begin(), measured.end(), [](const auto* row) { return row->is_measured(); });
+  const std::vector failed(others, measured.end());
+  measured.erase(others, measured.end());
   if (!measured.empty())
     section.items = {all_times_table(measured, one_case.is_training()), sizes_and_settings(measured)};
   if (!failed.empty()) section.items.push_back(Text{"Why levels have no number:"});
