@@ -47,40 +47,30 @@ def test_operations_of_each_level_are_shown_part_beside_part(strata, verb):
     assert "5.00 us" in lines["(of no known part)"], shown
 
 
-def test_a_level_that_tells_none_says_so_and_keeps_its_numbers(strata):
+def test_a_level_without_times_that_hold_says_why_and_keeps_its_numbers(strata):
+    """One that does not tell them, two whose answer is none, and one whose times do not add up."""
     strata.level("one", rank=1, operations=SLOW)
-    strata.level("two", rank=2)
+    strata.level("none", rank=2)
+    answers = {
+        "odd_after": {"operations": [], "wall_ns": [5] * 20, "after_ns": [5]},
+        "no_list": {"operations": "x"},
+    }
+    for level, answer in answers.items():
+        strata.level(level, rank=3, operations=FAST, ops={"operations": {"answer": answer}})
+    strata.level("before_its_end", rank=4, operations=[["conv2d", "conv", 3_000_000, -20_000]])
     _, rows = profiled(strata)
-    assert rows["two"]["state"] == "measured" and not rows["two"]["profile"]["operations"]
-    assert "does not time its operations" in rows["two"]["profile"]["note"]
+    words = {
+        "none": "does not time its operations",
+        "odd_after": "after_ns",
+        "no_list": '"operations"',
+        "before_its_end": "gap_ns",
+    }
+    for level, expected in words.items():
+        assert rows[level]["state"] == "measured", rows[level]
+        profile = rows[level]["profile"]
+        assert not profile["operations"] and expected in profile["note"], rows[level]
     shown = strata.run("show", "last", "--store", str(strata.store)).stdout
-    assert "two has no profile: the level does not time its operations." in shown
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ({"operations": [], "wall_ns": [5] * 20, "after_ns": [5]}, "after_ns"),
-        ({"operations": "x"}, '"operations"'),
-    ],
-)
-def test_times_that_are_none_cost_the_profile_alone(strata, answer, words):
-    strata.level("one", rank=1)
-    strata.level("two", rank=2, operations=FAST, ops={"operations": {"answer": answer}})
-    _, rows = profiled(strata)
-    assert rows["two"]["state"] == "measured" and words in rows["two"]["profile"]["note"], rows[
-        "two"
-    ]
-
-
-def test_times_that_do_not_add_up_cost_the_profile_and_say_so(strata):
-    strata.level("one", rank=1)
-    wrong = [["conv2d", "conv", 3_000_000, -20_000]]
-    strata.level("two", rank=2, operations=wrong)
-    _, rows = profiled(strata)
-    assert rows["two"]["state"] == "measured" and "gap_ns" in rows["two"]["profile"]["note"], rows[
-        "two"
-    ]
+    assert "none has no profile: the level does not time its operations." in shown
 
 
 def test_without_it_nothing_is_profiled(strata):

@@ -36,7 +36,13 @@ def compared(folder, optimiser: str, levels: tuple[str, ...]) -> dict[str, dict]
     )
 
 
-@pytest.mark.parametrize("optimiser", ["sgd:clip_norm=0.5,lr=0.05", "adamw:clip_norm=0.5,lr=0.003"])
+@pytest.mark.parametrize(
+    "optimiser",
+    [
+        pytest.param("sgd:clip_norm=0.5,lr=0.05", marks=pytest.mark.long),
+        "adamw:clip_norm=0.5,lr=0.003",
+    ],
+)
 def test_every_level_that_trains_clips_and_one_that_does_not_is_refused(optimiser, tmp_path):
     rows = compared(tmp_path, optimiser, LEVELS)
     for level in LEVELS:

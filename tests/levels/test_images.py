@@ -20,7 +20,10 @@ from written_folders import PROGRAM, ROOT, commands, follow, libraries_of, write
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
-LEVELS = ["aoti", "torchscript", "openvino", "onnxruntime"]
+LEVELS = [
+    "onnxruntime",
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("torchscript", "openvino")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +115,7 @@ def check_image(folder: Path, scratch: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [*LEVELS, pytest.param("aoti", marks=pytest.mark.long)])
 def test_an_image_is_built_by_the_commands_of_the_readme_with_a_python_of_its_own(level, place):
     folder = exported(place, level)
     runs = [rest for word, rest in stages(folder)[0] if word == "RUN"]
@@ -122,13 +125,7 @@ def test_an_image_is_built_by_the_commands_of_the_readme_with_a_python_of_its_ow
 
 
 # aoti: where PyTorch has CUDA, its packages need gigabytes of libraries for that
-@pytest.mark.parametrize(
-    "level",
-    [
-        "onnxruntime",
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("torchscript", "openvino")),
-    ],
-)
+@pytest.mark.parametrize("level", LEVELS)
 def test_the_image_of_an_export_holds_all_that_its_program_needs(level, place, tmp_path):
     printed = check_image(exported(place, level), tmp_path)
     assert {line.split("/")[0] for line in printed.splitlines()} == {"0", "1", "2", "3"}
