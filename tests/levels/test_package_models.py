@@ -95,7 +95,9 @@ def test_the_size_is_that_of_the_network_that_is_built():
         assert size.bytes == sum(t.numel() * t.element_size() for t in tensors)
 
 
-@pytest.mark.parametrize("level", ["eager", "compile", "onnxruntime"])
+@pytest.mark.parametrize(
+    "level", ["eager", pytest.param("compile", marks=pytest.mark.long), "onnxruntime"]
+)
 def test_a_level_runs_a_network_of_a_package_as_eager_does(level, running):
     worker, _ = running(level, "package")
     for weights in SETS:
