@@ -40,7 +40,7 @@ class StaticLevel final : public strata::Level,
     library_ = cache / "network.so";
     if (run_case.mode == "train") {
       program_.reset();
-      training_ = std::make_unique<Training>(cache, run_case.threads, outputs_);
+      training_ = std::make_unique<Training>(cache, run_case.threads, outputs_, bundle.tied);
       running_ = training_.get();
       facts_.inference_mode = false;
     } else {

@@ -54,8 +54,13 @@ GeneratedTraining::GeneratedTraining(const fs::path& file) : Generated(file) {
   find(run_phase, "model_run_phase");
 }
 
-Training::Training(const fs::path& folder, int threads, std::vector<Declared> outputs)
-    : program_(folder / "network.so"), folder_(folder), outputs_(std::move(outputs)), threads_(threads) {
+Training::Training(const fs::path& folder, int threads, std::vector<Declared> outputs,
+                   std::map<std::string, std::string> tied)
+    : program_(folder / "network.so"),
+      folder_(folder),
+      outputs_(std::move(outputs)),
+      threads_(threads),
+      unused_(std::move(tied)) {
   network_.emplace(program_, threads, std::vector<Declared>{});
 }
 

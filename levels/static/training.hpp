@@ -42,8 +42,9 @@ struct GeneratedTraining : Generated {
 // Functions as in strata::Trainable; all throw Failure.
 class Training : public Iterated {
  public:
-  // `folder`: of the artefact, with network.so and evaluation.so.
-  Training(const std::filesystem::path& folder, int threads, std::vector<Declared> outputs);
+  // `folder`: of the artefact, with network.so and evaluation.so; `tied`: of the bundle.
+  Training(const std::filesystem::path& folder, int threads, std::vector<Declared> outputs,
+           std::map<std::string, std::string> tied);
 
   void load(const std::filesystem::path& weights, const std::filesystem::path& constants);
   State state() const;

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capture.case import Input
 from capture.identity import network_of
@@ -52,6 +52,7 @@ def described_case(spec: dict, built: Built, inputs: list[Input]) -> dict:
         "outputs": [],
         "ring": spec["ring"],
         "parameters": count_parameters(built.module),
+        "tied": tied_names(built.module),
         "weight_bytes": 0,
         "input_bytes": sum(
             torch.empty(0, dtype=getattr(torch, i.dtype)).element_size() * math.prod(i.shape)
@@ -66,6 +67,13 @@ def described_case(spec: dict, built: Built, inputs: list[Input]) -> dict:
         "faults": [],
         "torch": torch.__version__,
     }
+
+
+def tied_names(module: nn.Module) -> dict[str, str]:
+    """Further names of parameters that have several -> the first, as named_parameters() has it."""
+    first = {id(parameter): name for name, parameter in module.named_parameters()}
+    every = module.named_parameters(remove_duplicate=False)
+    return {name: first[id(value)] for name, value in every if first[id(value)] != name}
 
 
 def described_outputs(outputs: dict[str, Tensor]) -> list[dict]:

@@ -19,6 +19,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from capture.aten import NotFunctional
+from capture.described import tied_names
 from capture.functional import make_functional
 from capture.functional_graph import Functional, Operation, Value, stopped_gradient, tensors_in
 from strata_sdk.models import last_line
@@ -105,17 +106,11 @@ class _Description:
         self.constants: dict[str, Tensor] = {}
         self._numbers: dict[int, int] = {}
         self._parameters: dict[str, int] = {}
-        # A parameter under several names has one, that of named_parameters(): the exporter takes
-        # another.
-        first_names = {id(parameter): name for name, parameter in module.named_parameters()}
-        self._own_name = {
-            name: first_names[id(parameter)]
-            for name, parameter in module.named_parameters(remove_duplicate=False)
-        }
+        self._tied = tied_names(module)
 
     def number(self, value: Value, node: Node | None = None) -> int:
         if value.kind == "parameter":
-            value.name = self._own_name.get(value.name, value.name)
+            value.name = self._tied.get(value.name, value.name)  # the exporter takes any of them
             if value.name in self._parameters:
                 return self._parameters[value.name]
             self._parameters[value.name] = len(self.values)

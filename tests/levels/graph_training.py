@@ -27,6 +27,7 @@ from train_bundle import (
 
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "sdk" / "python")]
 
+from capture.described import tied_names  # noqa: E402
 from capture.export import export  # noqa: E402
 from capture.graph import write_graph  # noqa: E402
 from strata_sdk import models  # noqa: E402
@@ -88,6 +89,8 @@ def make(folder: Path, name: str) -> Path:
         trained,
     )
     assert outcome["ok"], outcome
+    about["tied"] = tied_names(module)
+    (bundle / "bundle.json").write_text(json.dumps(about))
     return bundle
 
 

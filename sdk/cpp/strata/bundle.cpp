@@ -109,6 +109,8 @@ Bundle read_bundle(const std::filesystem::path& folder) {
   try {
     result.inputs = read_declared(result.json, "inputs", path.string());
     result.outputs = read_declared(result.json, "outputs", path.string());
+    if (result.json.contains("tied"))
+      result.tied = field<std::map<std::string, std::string>>(result.json, "tied", path.string());
     const auto open = result.json.value("case", json::object()).value("dynamic", json());
     if (open.is_object())
       result.batches = {field<std::int64_t>(open, "low", path.string()),

@@ -64,6 +64,7 @@ struct Case {
 struct Bundle {
   std::filesystem::path folder;
   std::vector<Declared> inputs, outputs;
+  std::map<std::string, std::string> tied;  // further names of a parameter -> its first
   nlohmann::json json;
   std::optional<std::pair<std::int64_t, std::int64_t>> batches;  // a case with `dynamic`: inputs may have any of these
 };

@@ -44,7 +44,7 @@ void PrimitivesLevel::load(const Case& run_case, const Bundle& bundle, const std
   if (run_case.mode == "train") {
     const auto loss = graph::loss_of(*graph, run_case.json.value("loss", std::string("cross_entropy")));
     if (!loss) throw failure_of(loss.error());
-    running_ = &training_.emplace(*graph, *loss, chosen_.library, outputs_);
+    running_ = &training_.emplace(*graph, *loss, chosen_.library, outputs_, bundle.tied);
     facts_.inference_mode = false;
   } else {
     auto network = graph::expanded(*graph);

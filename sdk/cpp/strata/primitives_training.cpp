@@ -24,11 +24,13 @@ HostTensor host_tensor(const graph::Value& value) {
 
 }  // namespace
 
-Training::Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs)
+Training::Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs,
+                   std::map<std::string, std::string> tied)
     : network_(std::move(network)),
       library_(std::move(library)),
       outputs_(std::move(outputs)),
-      trainer_(make_trainer(network_, loss, library_)) {}
+      trainer_(make_trainer(network_, loss, library_)),
+      unused_(std::move(tied)) {}
 
 std::vector<std::string> Training::weights() const {
   std::vector<std::string> names;

@@ -19,7 +19,9 @@ namespace strata::primitives {
 // Functions as in strata::Trainable; all throw Failure.
 class Training : public Iterated {
  public:
-  Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs);
+  // `tied`: of the bundle.
+  Training(graph::Graph network, graph::Loss loss, MakeLibrary library, std::vector<Declared> outputs,
+           std::map<std::string, std::string> tied);
 
   void load(const SafeTensors& weights, const SafeTensors& constants);  // `constants` must stay
   State state() const;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "strata/level.hpp"
 
@@ -19,15 +20,19 @@ bool is_count(const TensorView& tensor);
 
 class UnusedTensors {
  public:
-  // All of the file but what is `known`.
+  // `tied`: further names of parameters, as the bundle has them, which are no tensors of their own.
+  explicit UnusedTensors(std::map<std::string, std::string> tied) : tied_(std::move(tied)) {}
+
+  // All of the file but what is `known` or tied to that.
   void load(const SafeTensors& weights, const std::function<bool(const std::string&)>& known);
-  void add_to(State& state) const;
+  void add_to(State& state) const;  // after the weights that steps change
   // Throws `failed` where the state lacks one, or has it in another type or shape.
   void check(const SafeTensors& state) const;
   void replace(const SafeTensors& state);  // after check()
   const std::map<std::string, HostTensor>& tensors() const { return tensors_; }
 
  private:
+  std::map<std::string, std::string> tied_;
   std::map<std::string, HostTensor> tensors_;
 };
 
