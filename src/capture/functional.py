@@ -32,6 +32,7 @@ from capture.aten import (
     functional_form,
     name_of,
 )
+from capture.bags import ADD_UP, rows_of_each
 from capture.functional_graph import (
     Functional,
     Operation,
@@ -206,6 +207,8 @@ class _Walk:
             self._own(node, self._drawn(node, args["p"]))
         elif name_of(node.target) == "feature_dropout":
             self._own(node, self._by_channels(node, args))
+        elif name_of(node.target) == "embedding_bag" and (rows := rows_of_each(node, args)):
+            self._own(node, [self._bags(node, args, rows), None, None, None])
         elif folded := self._folded(node, args):
             self._own(node, folded[0])
             self._share_views(node, operands)
@@ -323,19 +326,35 @@ class _Walk:
         batch, channels, *places = fixed(value.shape, node)
         ones = torch.ones((batch, channels, *(1 for _ in places)), dtype=value.dtype)
         dropout = torch.ops.aten.dropout.default
-        mask = Value("node", self._unique("dropout"), value.dtype, tuple(ones.shape))
-        self.flat.operations.append(
-            Operation(
-                dropout,
-                {"input": self._value(ones), "p": args["p"], "train": True},
-                [mask],
-                node,
-                mask.name,
-            )
-        )
+        drawn = {"input": self._value(ones), "p": args["p"], "train": True}
+        mask = self._add(node, dropout, drawn, (value.dtype, tuple(ones.shape)))
         return self._append(
             node, torch.ops.aten.mul.Tensor, {"self": args["input"], "other": mask}
         )[0]
+
+    def _bags(self, node: Node, args: dict[str, Any], rows: int) -> Value:
+        """The lookup of all rows and their sum, which levels know."""
+        aten, weight, indices = torch.ops.aten, self._value(args["weight"]), args["indices"]
+        bags, width = fixed(node.meta["val"][0].shape, node)
+        view = {"self": self._value(indices), "size": [bags, rows]}
+        places = self._add(node, aten.view.default, view, (indices.dtype, (bags, rows)))
+        lookup = {"weight": weight, "indices": places, "padding_idx": -1}
+        lookup |= {"scale_grad_by_freq": False, "sparse": False}
+        found = self._add(node, aten.embedding.default, lookup, (weight.dtype, (bags, rows, width)))
+        added = {"self": found, "dim": [1], "keepdim": False, "dtype": None}
+        return self._add(node, ADD_UP[args["mode"]], added, (weight.dtype, (bags, width)))
+
+    def _add(
+        self,
+        node: Node,
+        target: torch._ops.OpOverload,
+        args: dict[str, Any],
+        result: tuple[torch.dtype, tuple[int, ...]],
+    ) -> Value:
+        """One operation whose result, of that type and shape, is not the node's."""
+        value = Value("node", self._unique(name_of(target)), *result)
+        self.flat.operations.append(Operation(target, args, [value], node, value.name))
+        return value
 
     def _put_back(self, node: Node, part: Node, whole: Node, known: Collection[Node]) -> None:
         """The memory of `whole` gets what its slice `part` holds now."""
@@ -346,9 +365,8 @@ class _Walk:
             if "index" in view
             else torch.ops.aten.slice_scatter.default
         )
-        new = Value("node", self._unique(name_of(scatter)), old.dtype, tuple(old.shape))
         args = {"self": self._value(old), "src": self._value(self.held[part])} | view
-        self.flat.operations.append(Operation(scatter, args, [new], node, new.name))
+        new = self._add(node, scatter, args, (old.dtype, tuple(old.shape)))
         self._change(node, whole, new, known)
 
     def _is_constant(self, node: Node, args: dict[str, Any]) -> bool:

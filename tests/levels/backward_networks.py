@@ -378,7 +378,7 @@ class Depths(nn.Module):
 
 class Typed(nn.Module):
     """What transformers add: lookups by computed numbers with a row for padding, masks of truths,
-    RMS norms, norms of groups."""
+    RMS norms, norms of groups, a weight under two names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -386,9 +386,13 @@ class Typed(nn.Module):
         self.groups = nn.GroupNorm(2, 8)
         self.matrix, self.bias = nn.Parameter(torch.randn(8, 5)), nn.Parameter(torch.randn(5))
         self.register_buffer("causal", torch.ones(4, 4).tril() > 0)
+        self.bags = nn.EmbeddingBag(6, 8, mode="mean")
+        self.again = nn.Linear(6, 8)
+        self.again.weight = self.fc.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.fc(x) + self.words(x.argmax(-1))
+        y = self.fc(x) + 0.5 * self.again(x)
+        y = y + self.words(x.argmax(-1)) + self.bags(x.argmax(-1)).unsqueeze(1)
         mask = (x[..., :1] > 0) | (x[..., 1:2] > 1)
         y = F.scaled_dot_product_attention(y, y, y, attn_mask=self.causal)
         y = y + F.scaled_dot_product_attention(y, 0.5 * y, y, is_causal=True, scale=0.7)

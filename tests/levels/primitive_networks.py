@@ -141,6 +141,7 @@ class Typed(nn.Module):
         self.register_buffer("turns", torch.arange(24).view(3, 8) * 7 % 8)
         self.register_buffer("causal", torch.ones(8, 8).tril() > 0)
         self.register_buffer("rows", torch.tensor([2, 0, -1]))
+        self.bags = nn.EmbeddingBag(30, 8, mode="sum")
 
     def forward(self, ids: Tensor, kinds: Tensor, keep: Tensor) -> dict[str, Tensor]:
         x = self.words(ids)
@@ -152,6 +153,7 @@ class Typed(nn.Module):
         steps = (ids * 3 - 5) // 4
         return {
             "hidden": hidden,
+            "bags": self.bags(ids),
             "places": places,
             "steps": steps,
             "rest": (ids - 7) % 5 + ids.remainder(3),

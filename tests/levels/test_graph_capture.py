@@ -382,6 +382,35 @@ def test_operators_on_bits_have_the_names_that_every_level_knows(tmp_path):
     assert torch.equal(runner.run({"arg0": x})["output"], Bits()(x))
 
 
+class Bags(nn.Module):
+    def __init__(self, mode: str, **options) -> None:
+        super().__init__()
+        self.table = nn.EmbeddingBag(5, 4, mode=mode, **options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        places = (x * 3).long() % 5
+        in_one_row = places.reshape(-1), torch.arange(0, 12, 2)
+        return torch.cat([self.table(places), self.table(*in_one_row)[:3]])
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_one_size_are_a_lookup_and_a_sum(mode, tmp_path):
+    network, x = Bags(mode), torch.rand(3, 4, generator=torch.Generator().manual_seed(1))
+    answer, folder = captured(network, x, tmp_path / "bundle")
+    assert answer["ok"], answer
+    runner = Interpreter(folder)
+    assert operations(runner.graph).count("embedding") == 2
+    assert "embedding_bag" not in operations(runner.graph)
+    assert torch.allclose(runner.run({"arg0": x})["output"], network(x).double(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"mode": "max"}, {"mode": "sum", "padding_idx": 2}])
+def test_bags_that_add_up_otherwise_stay_what_they_are(options, tmp_path):
+    answer, folder = captured(Bags(**options), torch.rand(3, 4), tmp_path / "bundle")
+    assert answer["ok"], answer
+    assert operations(json.loads((folder / "graph.json").read_text())).count("embedding_bag") == 2
+
+
 class Spectrum(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.fft.rfft(x).abs()
