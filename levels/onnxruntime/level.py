@@ -3,19 +3,31 @@
 the cache, written by prepare.py."""
 
 import os
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
-from strata_sdk import Job, Level, Serves, UnavailableError, UnsupportedError
+from strata_sdk import (
+    Job,
+    Level,
+    RecordedIteration,
+    Serves,
+    TimesOperations,
+    UnavailableError,
+    UnsupportedError,
+)
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _TENSORRT = "TensorrtExecutionProvider"
+_WARM_UP = 3  # iterations before those that are recorded, in which a new session takes its memory
 
 
-class OnnxRuntime(Level, Serves):
+class OnnxRuntime(Level, Serves, TimesOperations):
     libraries = {"onnxruntime": ort.__version__}
 
     def supports(self, job: Job) -> None:
@@ -122,6 +134,37 @@ class OnnxRuntime(Level, Serves):
             return self.binding.copy_outputs_to_cpu()
         result, self.result = self.result, None
         return result
+
+    def record_operations(
+        self, iterate: Callable[[int], None], indices: Sequence[int]
+    ) -> Sequence[RecordedIteration]:
+        """By a session of its own, since the profiler is on from a session's start to its end."""
+        if self.on_device:
+            raise UnsupportedError("ONNX Runtime times its calls of a device, not what runs there")
+        from strata_sdk import onnx_operations
+
+        with tempfile.TemporaryDirectory() as folder:
+            self.options.enable_profiling = True
+            self.options.profile_file_prefix = str(Path(folder) / "profile")
+            try:
+                clocks = [(clock, clock()) for clock in (time.time_ns, time.monotonic_ns)]
+                self.open_session()
+                start_ns = self.session.get_profiling_start_time_ns()
+                # by which of them the profiler counts is its platform's choice
+                clock = next(c for c, before in clocks if before <= start_ns <= c())
+                for _ in range(_WARM_UP):
+                    iterate(indices[0])
+                spans = []
+                for index in indices:
+                    begin = clock()
+                    iterate(index)
+                    spans.append((begin, clock()))
+                file = Path(self.session.end_profiling())
+                nodes = onnx_operations.Nodes(self.path)
+                return onnx_operations.of_profile(file, start_ns, spans, nodes)
+            finally:
+                self.options.enable_profiling = False
+                self.open_session()
 
     def settings(self) -> dict[str, Any]:
         # cuDNN's algorithms are searched exhaustively by default; on a CPU, convolutions run in

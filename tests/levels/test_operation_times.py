@@ -4,23 +4,28 @@ their layers, they add up, and what costs time is found where it is."""
 
 from __future__ import annotations
 
+import json
 import time
 
+import onnx
 import pytest
 import torch
 from client import Failed, Worker
+from onnx import helper
 from torch import Tensor, nn
 
-from strata_sdk import operation_times
+from strata_sdk import onnx_operations, operation_times
 
-LEVELS = ["eager", "libtorch", "torchscript", "onednn", "static"]
+LEVELS = ["eager", "libtorch", "torchscript", "onednn", "static", "onnxruntime"]
 
 
 @pytest.fixture(params=LEVELS)
 def worker(request, bundles, artefacts, tmp_path):
     level = request.param
     bundle = bundles("mnist")
-    cache = artefacts(level, "mnist") if level in ("static", "torchscript") else tmp_path
+    cache = (
+        artefacts(level, "mnist") if level in ("static", "torchscript", "onnxruntime") else tmp_path
+    )
     with Worker(level, bundle, cache) as running:
         running.load()
         running.ask("warm_up", iterations=5, min_ns=0)  # TorchScript runs another graph at first
@@ -125,3 +130,32 @@ def test_operations_that_differ_from_iteration_to_iteration_are_refused():
 
     with pytest.raises(Exception, match="relu and tanh"):
         operation_times.answer(operation_times.of_module(nn.ReLU(), iterate, [0, 1]))
+
+
+def test_nodes_of_onnx_runtime_belong_to_the_iteration_in_which_they_ran(tmp_path):
+    def node(name: str, kind: str, ts: int, dur: int) -> dict:
+        args = {"op_name": kind, "input_type_shape": [{"float": [1, 3]}, {"float": [3]}]}
+        return {"cat": "Node", "name": f"{name}_kernel_time", "ts": ts, "dur": dur, "args": args}
+
+    other = {"cat": "Session", "name": "model_run", "ts": 0, "dur": 90}
+    warm, body = node("fc", "Gemm", 1, 5), node("in_a_loop", "Add", 32, 2)
+    nodes = [node("fused fc_1_x", "FusedMatMul", 20, 7), node("loop", "Loop", 30, 9), body]
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps([other, warm, *nodes]), encoding="utf-8")
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "first.weight"], ["y"], name="fc"),
+            helper.make_node("MatMul", ["y", "second.weight"], ["z"], name="other"),
+            helper.make_node("Relu", ["z"], ["fc_1"], name="relu"),
+        ],
+        "network",
+        [],
+        [],
+        [helper.make_tensor(f"{name}.weight", 1, [1], [0.0]) for name in ("first", "second")],
+    )
+    onnx.save(helper.make_model(graph), str(tmp_path / "network.onnx"))
+    nodes = onnx_operations.Nodes(tmp_path / "network.onnx")
+    [one] = onnx_operations.of_profile(path, 500, [(15_000, 45_000)], nodes)
+    told = [(each.operation, each.layer, each.begin_ns, each.end_ns) for each in one.operations]
+    assert told == [("fused_matmul", "second", 20_500, 27_500), ("loop", None, 30_500, 39_500)]
+    assert one.operations[0].shapes == [[1, 3], [3]]
