@@ -15,6 +15,7 @@
 #include "report/run_documents.hpp"
 #include "report/samples.hpp"
 #include "report/terminal.hpp"
+#include "report/trace.hpp"
 #include "store/store.hpp"
 
 namespace strata::cli {
@@ -105,7 +106,9 @@ Result<void> export_data(const ShowArguments& a) {
   if (!a.output.empty()) STRATA_TRY(report::check_writable(a.output, "-o"));
   auto run = STRATA_TRY(load(a, a.runs.front()));
   analysis::judge_stored(run);
-  const auto text = a.format == "json" ? report::samples_json(run) : report::samples_csv(run);
+  const auto text = a.format == "trace"  ? STRATA_TRY(report::trace_json(report::result_of(run)))
+                    : a.format == "json" ? report::samples_json(run)
+                                         : report::samples_csv(run);
   if (!a.output.empty()) return write_whole(a.output, text);
   answer(text);
   return {};
@@ -146,12 +149,14 @@ void add_report(CLI::App& app, int& exit_code) {
 }
 
 void add_export_data(CLI::App& app, int& exit_code) {
-  auto* verb = app.add_subcommand("export-data",
-                                  "write every raw sample of a run: its blocks (csv), and its other passes too (json)");
+  auto* verb = app.add_subcommand(
+      "export-data",
+      "write every raw sample of a run: its blocks (csv), its other passes too (json), or the operations of "
+      "its profiles (trace), as PyTorch's profiler writes them");
   auto a = std::make_shared<ShowArguments>();
   a->format = "csv";
   verb->add_option("run", a->runs, "the run's id, the beginning of it, its name, or last")->required()->expected(1);
-  choice(verb->add_option("--format", a->format, "of the samples")->capture_default_str(), {"csv", "json"});
+  choice(verb->add_option("--format", a->format, "of the samples")->capture_default_str(), {"csv", "json", "trace"});
   verb->add_option("-o,--output", a->output, "the file to write (default: standard output)")->type_name("PATH");
   add_store(*verb, a->store);
   verb->footer(

@@ -162,7 +162,10 @@ def test_compare_refuses_what_it_used_to_ignore_or_leave_to_the_capture(strata, 
             ["report", "--from-json", "x.json", "--store", "x.db"],
             ["--from-json", "exclude each other"],
         ),
-        (["export-data", "last", "--format", "md"], ["--format md: unknown", "allowed: csv, json"]),
+        (
+            ["export-data", "last", "--format", "md"],
+            ["--format md: unknown", "allowed: csv, json, trace"],
+        ),
         (
             ["export", MODEL, "--level", "aoti", "-o", "x", "--threads", "0"],
             ["--threads 0: allowed: 1 to "],

@@ -17,9 +17,10 @@ FAST = [["convolution", "conv", 1_000_000, 0]]
 ASKED = ["--restarts", "1", "--budget", "1s", "--threads", "1", "--format", "json"]
 
 
-def profiled(strata, *more: str, verb: str = "compare"):
+def profiled(strata, levels: str, *more: str, verb: str = "compare"):
     asked = ["--profile"] if verb == "compare" else []
-    done = strata.run(verb, MODEL, *asked, *ASKED, "--store", str(strata.store), *more)
+    words = ["--levels", levels, "--reference", levels.split(",")[0], "--store", str(strata.store)]
+    done = strata.run(verb, MODEL, *asked, *ASKED, *words, *more)
     assert done.stdout, done.stderr
     return done, {row["level"]: row for row in json.loads(done.stdout)["cases"][0]["rows"]}
 
@@ -28,7 +29,7 @@ def profiled(strata, *more: str, verb: str = "compare"):
 def test_operations_of_each_level_are_shown_part_beside_part(strata, verb):
     strata.level("one", rank=1, operations=SLOW)
     strata.level("two", rank=2, operations=FAST)
-    _, rows = profiled(strata, verb=verb)
+    _, rows = profiled(strata, "one,two", verb=verb)
     profile = rows["one"]["profile"]
     assert [(each["operation"], each["layer"]) for each in profile["operations"]] == [
         ("conv2d", "conv"),
@@ -47,6 +48,31 @@ def test_operations_of_each_level_are_shown_part_beside_part(strata, verb):
     assert "5.00 us" in lines["(of no known part)"], shown
 
 
+def test_a_trace_has_each_level_as_a_process_with_its_operations_in_a_step(strata, tmp_path):
+    strata.level("one", rank=1, operations=SLOW)
+    strata.level("two", rank=2, operations=FAST)
+    profiled(strata, "one,two")
+    words = ["export-data", "last", "--format", "trace", "--store", str(strata.store)]
+    written = strata.run(*words, "-o", str(tmp_path / "trace.json"))
+    assert written.returncode == 0, written.stderr
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert set(names.values()) == {"one", "two"}
+    for process, level in names.items():
+        spans = [e for e in events if e["pid"] == process and e["ph"] == "X"]
+        step, *operations = spans
+        told = SLOW if level == "one" else FAST
+        assert step["name"] == "ProfilerStep#0" and step["cat"] == "user_annotation"
+        assert [e["name"] for e in operations] == [name for name, *_ in told]
+        assert [e["dur"] for e in operations] == pytest.approx([ns / 1000 for *_, ns, _ in told])
+        assert operations[0]["args"]["Module Hierarchy"] == "conv"
+        ends = [e["ts"] + e["dur"] for e in operations]
+        assert all(e["ts"] >= end for e, end in zip(operations[1:], ends, strict=False))
+        assert ends[-1] <= step["ts"] + step["dur"] + 1e-6
+    ids = [e["args"]["External id"] for e in events if e["ph"] == "X"]
+    assert len(set(ids)) == len(ids)
+
+
 def test_a_level_without_times_that_hold_says_why_and_keeps_its_numbers(strata):
     """One that does not tell them, two whose answer is none, and one whose times do not add up."""
     strata.level("one", rank=1, operations=SLOW)
@@ -58,7 +84,7 @@ def test_a_level_without_times_that_hold_says_why_and_keeps_its_numbers(strata):
     for level, answer in answers.items():
         strata.level(level, rank=3, operations=FAST, ops={"operations": {"answer": answer}})
     strata.level("before_its_end", rank=4, operations=[["conv2d", "conv", 3_000_000, -20_000]])
-    _, rows = profiled(strata)
+    _, rows = profiled(strata, ",".join(["one", "none", *answers, "before_its_end"]))
     words = {
         "none": "does not time its operations",
         "odd_after": "after_ns",
@@ -75,5 +101,8 @@ def test_a_level_without_times_that_hold_says_why_and_keeps_its_numbers(strata):
 
 def test_without_it_nothing_is_profiled(strata):
     strata.level("one", rank=1, operations=SLOW)
-    done = strata.run("compare", MODEL, *ASKED, "--store", str(strata.store))
+    done = strata.run("compare", MODEL, *ASKED, "--levels", "one", "--store", str(strata.store))
     assert json.loads(done.stdout)["cases"][0]["rows"][0]["profile"] is None
+    words = ["export-data", "last", "--format", "trace", "--store", str(strata.store)]
+    refused = strata.run(*words)
+    assert refused.returncode == 2 and "has no profile" in refused.stderr, refused
