@@ -151,7 +151,9 @@ class OnnxRuntime(Level, Serves, TimesOperations):
                 self.open_session()
                 start_ns = self.session.get_profiling_start_time_ns()
                 # by which of them the profiler counts is its platform's choice
-                clock = next(c for c, before in clocks if before <= start_ns <= c())
+                clock = next((c for c, before in clocks if before <= start_ns <= c()), None)
+                if clock is None:
+                    raise UnsupportedError("ONNX Runtime's profiler counts by a clock of its own")
                 for _ in range(_WARM_UP):
                     iterate(indices[0])
                 spans = []
