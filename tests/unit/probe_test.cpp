@@ -105,11 +105,7 @@ TEST(Load, steal_is_a_share) {
 TEST(Limits, finds_more_operations_than_one_core_of_the_last_century) {
   const auto found = measure_limits(1, 40ms);
   EXPECT_EQ(found.threads, 1);
-#ifdef STRATA_SANITIZED
-  EXPECT_GT(found.gflops, 0);  // not optimised, each access checked, on a machine as loaded as it may be
-#else
-  EXPECT_GT(found.gflops, 0.05);
-#endif
+  EXPECT_GT(found.gflops, 0.05);  // also under a sanitizer on a loaded machine
   EXPECT_LT(found.gflops, 1e4);
   EXPECT_GT(found.gbytes_per_s, 0.01);
   EXPECT_LT(found.gbytes_per_s, 1e4);
