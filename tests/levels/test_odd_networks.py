@@ -138,15 +138,20 @@ def test_training_a_network_that_writes_into_its_input(tmp_path):
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [("torchscript", "onnxruntime"), pytest.param(("aoti",), marks=pytest.mark.long)],
+    ids=["some", "others"],
+)
 def test_buffers_that_every_call_changes_are_said_and_no_level_is_accused_of_them(
-    captured, tmp_path
+    levels, captured, tmp_path
 ):
     info = read_bundle(captured("counts_its_calls"))
     assert (
         info["writes_buffers"] == ["calls"]
         and "every call changes its buffer 'calls'" in info["weight_source"]
     )
-    rows = compared(tmp_path, "counts_its_calls", "eager", "torchscript", "onnxruntime")
+    rows = compared(tmp_path, "counts_its_calls", "eager", *levels)
     assert (
         all(row["state"] in ("measured", "unsupported") for row in rows.values())
         and rows["eager"]["state"] == "measured"
@@ -316,10 +321,16 @@ def test_every_level_counts_tied_weights_once_and_is_measured(network, tmp_path)
     ] == "measured", reasons(rows)
 
 
-def test_a_tied_weight_is_trained_once(tmp_path):
-    rows = compared(
-        tmp_path, "tied_layers", "eager", "libtorch", "onednn", "static", more=("--mode", "train")
-    )
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ("libtorch", "onednn", "static"),
+        pytest.param(("compile", "torchscript"), marks=pytest.mark.long),
+    ],
+    ids=["some", "others"],
+)
+def test_a_tied_weight_is_trained_once(levels, tmp_path):
+    rows = compared(tmp_path, "tied_layers", "eager", *levels, more=("--mode", "train"))
     assert {row["state"] for row in rows.values()} == {"measured"}, reasons(rows)
 
 
@@ -364,40 +375,48 @@ def test_pytorch_levels_measure_odd_outputs_and_parameters(network, tmp_path):
 
 # ---------------------------------------------------------------------------------------- dropout
 
-DROPOUT_FAULTS = ("dropout_less_by_2", "dropout_more_by_2")
-DROPOUT_LEVELS = ("eager", "libtorch", "onednn", "static")
+DROPOUTS = [  # levels, and faults of eager
+    (
+        ("eager", "libtorch", "onednn", "static"),
+        ("dropout_less_by_2", "dropout_more_by_2"),
+    ),
+    pytest.param(
+        (("eager", "compile", "torchscript"), ("dropout_less_by_5",)), marks=pytest.mark.long
+    ),
+]
 
 
-@pytest.fixture(scope="module")
-def dropping(tmp_path_factory):
-    """Rows of levels that draw their own masks, and of eager with another probability, on a network
-    with one dropout of 0.5, at batch 16."""
-    levels = plant(tmp_path_factory.mktemp("faulty"), DROPOUT_FAULTS)
-    return compare(
+@pytest.fixture(scope="module", params=DROPOUTS, ids=["some", "others"])
+def dropping(request, tmp_path_factory):
+    """(levels, faults, rows of both) on a network with one dropout of 0.5, at batch 16."""
+    own, faults = request.param
+    levels = plant(tmp_path_factory.mktemp("faulty"), faults)
+    rows = compare(
         tmp_path_factory.mktemp("store"),
         f"{MODELS}:drops_half",
         "--mode",
         "train",
         *QUICK,
         "--levels",
-        ",".join([*DROPOUT_LEVELS, *DROPOUT_FAULTS]),
+        ",".join([*own, *faults]),
         levels=levels,
     )
+    return own, faults, rows
 
 
-@pytest.mark.parametrize("fault", DROPOUT_FAULTS)
-def test_a_probability_that_is_wrong_by_two_hundredths_is_found(fault, dropping):
-    row = dropping[fault]
-    assert row["state"] == "unequal" and "another probability" in row["reason"], (
-        row["state"],
-        row["reason"],
-    )
+def test_a_probability_that_is_wrong_by_two_hundredths_is_found(dropping):
+    _, faults, rows = dropping
+    for row in (rows[fault] for fault in faults):
+        assert row["state"] == "unequal" and "another probability" in row["reason"], (
+            row["state"],
+            row["reason"],
+        )
 
 
-@pytest.mark.parametrize("level", DROPOUT_LEVELS)
-def test_levels_that_draw_with_the_given_probability_are_not_accused(level, dropping):
-    row = dropping[level]
-    [line] = [line for line in row["proof"]["lines"] if line["check"] == "dropout probability"]
-    assert row["state"] == "measured" and line["result"] == "pass", row["reason"]
-    visible = float(line["detail"].split("wrong by ")[1].split(" ")[0])
-    assert visible <= 0.02, line["detail"]
+def test_levels_that_draw_with_the_given_probability_are_not_accused(dropping):
+    levels, _, rows = dropping
+    for row in (rows[level] for level in levels):
+        [line] = [line for line in row["proof"]["lines"] if line["check"] == "dropout probability"]
+        assert row["state"] == "measured" and line["result"] == "pass", row["reason"]
+        visible = float(line["detail"].split("wrong by ")[1].split(" ")[0])
+        assert visible <= 0.02, line["detail"]
