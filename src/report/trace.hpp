@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles as a trace, in the format that PyTorch's profiler writes and that Perfetto, chrome://tracing and HTA read.
+// Profiles as a trace, in the format of PyTorch's profiler: Chrome's trace events.
 #pragma once
 
 #include <string>

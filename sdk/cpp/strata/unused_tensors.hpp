@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For training levels on the captured graph: tensors of a weight set that no step changes. Those of floating point
-// belong to the state all the same, since the user's module has them; integers (rows of a lookup) do not, but for
-// counts.
+// For training levels on the captured graph: tensors of a weight set that no step changes, and further names of those
+// that steps change. Those of floating point belong to the state all the same, since the user's module has them;
+// integers (rows of a lookup) do not, but for counts.
 #pragma once
 
 #include <functional>

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from .capabilities import Operation, RecordedIteration
 
-NAME_SCOPES = (
-    "pkg.torch.onnx.name_scopes"  # the modules around a node, outermost first, then its own name
-)
+# of a node: the modules around it, outermost first, then its own name
+NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 MOVES = {
     *("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity", "Concat"),
     *("Split", "Slice", "Cast", "Pad", "ReorderInput", "ReorderOutput", "MemcpyFromHost"),
