@@ -97,7 +97,13 @@ def test_the_page_about_python_does_what_it_says_from_its_first_line_to_its_last
             assert "not reliable" in str(why).lower(), why
 
 
-@pytest.mark.parametrize("name", sorted(docstrings()))
+@pytest.mark.parametrize(
+    "name",  # the page above compares, too
+    [
+        pytest.param(name, marks=[pytest.mark.long] if name == "compare" else [])
+        for name in sorted(docstrings())
+    ],
+)
 def test_the_example_of_a_docstring_runs(measuring, name):
     run(docstrings()[name], name, {"__name__": "__main__"})
 

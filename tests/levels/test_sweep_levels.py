@@ -86,7 +86,10 @@ def sweep(folder: Path, mode: str) -> tuple[dict[tuple[str, int, int], dict], st
     }, done.stderr
 
 
-@pytest.fixture(scope="module", params=[pytest.param("infer", marks=pytest.mark.long), "train"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(mode, marks=pytest.mark.long) for mode in ("infer", "train")],
+)
 def swept(request, tmp_path_factory):
     mode = request.param
     return mode, sweep(tmp_path_factory.mktemp(mode), mode)[0]
