@@ -11,13 +11,20 @@ import torch
 from torch import Tensor
 from torch._dynamo import utils as dynamo
 
-from strata_sdk import Job, Reports, UnavailableError, UnsupportedError
+from strata_sdk import (
+    Job,
+    RecordedIteration,
+    Reports,
+    TimesOperations,
+    UnavailableError,
+    UnsupportedError,
+)
 from strata_sdk.torch_level import TorchLevel
 
 MODES = {"max-autotune": "max-autotune", "reduce-overhead": "reduce-overhead"}
 
 
-class Compile(TorchLevel, Reports):
+class Compile(TorchLevel, Reports, TimesOperations):
     joined_phases = {"forward": ["forward", "loss"]}  # one compiled function holds both
 
     def load(self, job: Job) -> None:
@@ -102,6 +109,25 @@ class Compile(TorchLevel, Reports):
                 "compile serves several clients",
             )
         return super().clients(count, threads)
+
+    def record_operations(
+        self, iterate: Callable[[int], None], indices: Sequence[int]
+    ) -> Sequence[RecordedIteration]:
+        """The first call compiles once more, so that generated kernels tell when they run; which
+        operations are fused into which stays as it is."""
+        if self.device.type != "cpu":
+            raise UnsupportedError("operations on a GPU end after Python has gone on")
+        if self.job.variant == "max-autotune":
+            raise UnsupportedError("a generated product is one kernel with what is fused to it")
+        import torch._inductor.config as inductor
+
+        from strata_sdk.operation_times import of_calls
+
+        if not inductor.cpp.enable_kernel_profile:
+            inductor.cpp.enable_kernel_profile = True
+            torch.compiler.reset()
+            iterate(indices[0])
+        return of_calls(iterate, indices)
 
     def unload(self) -> None:
         super().unload()

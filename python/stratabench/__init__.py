@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         generate,
         load,
         open_store,
+        profile,
         sweep,
         train,
     )
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
     from stratabench.engine import Event
     from stratabench.errors import Interrupted, StrataError
     from stratabench.metering import GpuUse, Reading, meters
+    from stratabench.profiles import Operation, Profile
     from stratabench.timing import timeit
 
 # Loaded when they are asked for: the command `strata` comes by here, and needs none of them.
 _MODULES = {
-    "asking": "Folder Runs compare data export generate load open_store sweep train",
+    "asking": "Folder Runs compare data export generate load open_store profile sweep train",
     "comparison": "Case Check Comparison Edge Proof Row Speedup",
     "documents": "Document Table",
     "engine": "Event",
     "errors": "Interrupted StrataError",
     "metering": "GpuUse Reading meters",
+    "profiles": "Operation Profile",
     "timing": "timeit",
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -51,6 +54,8 @@ __all__ = [
     "Folder",
     "GpuUse",
     "Interrupted",
+    "Operation",
+    "Profile",
     "Proof",
     "Reading",
     "Row",
@@ -65,6 +70,7 @@ __all__ = [
     "load",
     "meters",
     "open_store",
+    "profile",
     "sweep",
     "timeit",
     "train",

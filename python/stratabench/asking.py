@@ -79,6 +79,47 @@ def compare(
     return Comparison(answer.result, answer.exit_code, answer.failed, store)
 
 
+def profile(
+    model: Any,
+    example_inputs: Any = None,
+    *,
+    store: Store = None,
+    python: str = "",
+    environments: Mapping[str, str] | None = None,
+    progress: Shown = True,
+    **options: Unpack[CompareOptions],
+) -> Comparison:
+    """Shows where the time of an iteration goes at each level: `compare` with `profile=True`, with
+    the least measuring beside it (`preset="quick"`).
+
+    Args:
+        model: as of `compare`.
+        example_inputs: as of `compare`.
+        store: the file where runs are kept (default: strata's own).
+        python: the interpreter that is measured (default: this one).
+        environments: several interpreters by name, in place of `python`.
+        progress: False shows nothing; a function is called with each Event.
+        **options: those of `strata profile`: CompareOptions.
+
+    Returns:
+        A row for each level, with a `profile`; `operations()` is all of them as a frame.
+
+    Raises:
+        StrataError: it cannot begin, or nothing could be measured.
+        Interrupted: with what was measured until then.
+    """
+    options = {"profile": True, "preset": "quick", **options}
+    return compare(
+        model,
+        example_inputs,
+        store=store,
+        python=python,
+        environments=environments,
+        progress=progress,
+        **options,
+    )
+
+
 def sweep(
     model: Any,
     example_inputs: Any = None,

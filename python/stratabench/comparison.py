@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from stratabench.errors import StrataError
+from stratabench.profiles import Profile, read
 from stratabench.result import Result
 
 if TYPE_CHECKING:
@@ -172,6 +173,11 @@ class Row:
         names = Check.__dataclass_fields__
         checks = tuple(Check(**{name: line[name] for name in names}) for line in proof["lines"])
         return Proof(proof["verdict"], proof["worst_ratio"], checks)
+
+    @property
+    def profile(self) -> Profile | None:
+        """Where the time of an iteration goes; None: it was not asked for (`profile=True`)."""
+        return read(self.json["profile"]) if self.json["profile"] else None
 
     def __repr__(self) -> str:
         time = f", {self.time_ms:.4g} ms" if self.time_ms is not None else f", {self.state}"
@@ -342,6 +348,15 @@ class Comparison(Result):
         from stratabench.frames import comparison
 
         return comparison(self)
+
+    def operations(self) -> pandas.DataFrame:
+        """Gives a frame of pandas of all profiles: a row an operation, in the order of the
+        iteration, with its case and level. Columns have their units in their names; `gflops_per_s`
+        and `gbytes_per_s` are those of products whose work is known. Raises StrataError where no
+        level has a profile: ask for one with `strata.profile`, or `profile=True`."""
+        from stratabench.frames import operations
+
+        return operations(self)
 
     def plot(self, ax: Any = None) -> Any:
         """Draws the time of each level with the 99% CI of its speedup, and gives the figure of

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from stratabench.errors import StrataError
@@ -50,6 +51,28 @@ def comparison(result: Comparison) -> pandas.DataFrame:
     numbers = [name for name in frame if name.startswith(("time", "speedup", "peak", "warm"))]
     frame = frame.astype(dict.fromkeys(numbers, float))
     return frame.droplevel("case") if len(result.cases) == 1 else frame
+
+
+def operations(result: Comparison) -> pandas.DataFrame:
+    rows = [
+        {"case": case.id, "level": row.name}
+        | asdict(each)
+        | {
+            "gflops_per_s": each.flops and each.flops / each.ms * 1e-6,
+            "gbytes_per_s": each.bytes and each.bytes / each.ms * 1e-6,
+        }
+        for case in result.cases
+        for row in case.rows
+        for each in (row.profile.operations if row.profile else ())
+    ]
+    if not rows:
+        notes = [f"{r.name}: {r.profile.note}" for c in result.cases for r in c.rows if r.profile]
+        raise StrataError(
+            "no level has a profile" + (f": {'; '.join(notes)}" if notes else ""),
+            "ask for one: strata.profile(...), or compare(..., profile=True)",
+        )
+    numbers = ["flops", "bytes", "gflops_per_s", "gbytes_per_s"]
+    return _pandas().DataFrame(rows).astype(dict.fromkeys(numbers, float))
 
 
 def of_table(table: dict[str, Any]) -> pandas.DataFrame:

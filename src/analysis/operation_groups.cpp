@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/operation_groups.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -64,6 +67,34 @@ bool is_within(const std::string& layer, const std::string& part) {
   return layer == part || (layer.starts_with(part) && layer[part.size()] == '.');
 }
 
+std::string name_in(const store::ProfiledOperation& operation, GroupBy by, std::span<const std::string> parts) {
+  const auto part = [](const std::string& layer) { return layer.empty() ? std::string(kTheNetworkItself) : layer; };
+  switch (by) {
+    case GroupBy::operation:
+      return operation.operation;
+    case GroupBy::shape:
+    case GroupBy::call:
+      return operation.shapes.empty() ? operation.operation
+                                      : fmt::format("{} ({})", operation.operation, words(operation.shapes));
+    case GroupBy::layer:
+      return operation.layer ? part(*operation.layer) : std::string(kNoKnownPart);
+    case GroupBy::part:
+      return operation.layer ? part(part_of(*operation.layer, parts)) : std::string(kNoKnownPart);
+    case GroupBy::kind:
+      return std::string(name_of(kind_of(operation)));
+  }
+  return {};
+}
+
+std::optional<double> sum_of(std::optional<double> a, std::optional<double> b) {
+  return a && b ? std::optional(*a + *b) : std::nullopt;
+}
+
+// What multiplies no matrices computes nothing that is counted.
+std::optional<double> flops_of(const store::ProfiledOperation& operation) {
+  return operation.flops || multiplies(kind_of(operation)) ? operation.flops : std::optional(0.0);
+}
+
 }  // namespace
 
 std::string_view name_of(OperationKind kind) {
@@ -77,6 +108,10 @@ OperationKind kind_of(const store::ProfiledOperation& operation) {
   for (const auto& [word, kind] : kWords)
     if (operation.operation.find(word) != std::string::npos) return kind;
   return OperationKind::other;
+}
+
+bool multiplies(OperationKind kind) {
+  return kind == OperationKind::convolution || kind == OperationKind::product;
 }
 
 std::map<OperationKind, double> ms_by_kind(const store::OperationProfile& profile) {
@@ -121,22 +156,51 @@ std::map<std::string, double> ms_by_part(const store::OperationProfile& profile,
   return sums;
 }
 
-std::vector<OperationGroup> groups_of(const store::OperationProfile& profile) {
-  std::map<std::pair<std::string, std::string>, OperationGroup> groups;
+std::string_view name_of(GroupBy by) {
+  constexpr std::array<std::string_view, std::size(all_group_bys)> names{"operation", "shape", "layer",
+                                                                         "part",      "kind",  "call"};
+  return names[static_cast<std::size_t>(by)];
+}
+
+std::string words(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::vector<std::string> all;
+  for (const auto& shape : shapes) all.push_back(shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x")));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+std::vector<OperationGroup> groups_of(const store::OperationProfile& profile, GroupBy by) {
+  const store::OperationProfile* const only[] = {&profile};
+  const auto parts = parts_of(only);
+  std::vector<OperationGroup> groups;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
   for (const auto& each : profile.operations) {
-    auto& group = groups[{each.operation, each.kernel}];
-    group.operation = each.operation;
-    group.kernel = each.kernel;
+    const auto name = name_in(each, by, parts);
+    const bool by_kernel = by == GroupBy::operation || by == GroupBy::shape;
+    const auto [found, is_new] = places.try_emplace({name, by_kernel ? each.kernel : ""}, groups.size());
+    if (is_new || by == GroupBy::call) {
+      found->second = groups.size();
+      groups.push_back({.name = name, .kernel = each.kernel, .flops = 0, .bytes = 0});
+    }
+    auto& group = groups[found->second];
+    if (group.kernel != each.kernel) group.kernel.clear();
     ++group.calls;
     group.ms += each.ms;
+    group.gap_ms += each.gap_ms;
+    group.flops = sum_of(group.flops, flops_of(each));
+    group.bytes = sum_of(group.bytes, each.bytes);
     if (each.ms < group.longest_ms) continue;
     group.longest_ms = each.ms;
     group.longest_layer = each.layer.value_or("");
   }
-  std::vector<OperationGroup> sorted;
-  for (auto& [key, group] : groups) sorted.push_back(std::move(group));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
-  return sorted;
+  return groups;
+}
+
+std::optional<double> OperationGroup::gflops_per_s() const {
+  return flops.value_or(0) > 0 && ms > 0 ? std::optional(*flops / ms * 1e-6) : std::nullopt;
+}
+
+std::optional<double> OperationGroup::gbytes_per_s() const {
+  return bytes && ms > 0 ? std::optional(*bytes / ms * 1e-6) : std::nullopt;
 }
 
 }  // namespace strata::analysis

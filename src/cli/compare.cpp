@@ -28,7 +28,12 @@ Result<void> show_page(const RunArguments& a, const store::Store& store, const m
 Result<void> show_result(const RunArguments& a, store::Store& store, const measure::Setting& setting) {
   const auto result = report::result_of(STRATA_TRY(store.load_run(setting.run_id)));
   engine::keep_verdicts(store, setting.run_id, engine::verdicts_of(result));
-  if (!a.quiet) STRATA_TRY(print_result(result, a.format));
+  if (!a.quiet) {
+    // of a run without any profile the result says why
+    const auto operations = a.operations ? report::operations_document(result, *a.operations)
+                                         : Result<document::Document>(tl::unexpected(Error()));
+    STRATA_TRY(operations ? print_document(*operations, a.format) : print_result(result, a.format));
+  }
   return show_page(a, store, setting, report::compare_document({result}));
 }
 

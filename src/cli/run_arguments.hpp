@@ -3,10 +3,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/send_shards.hpp"
+#include "report/operations.hpp"
 
 namespace strata::cli {
 
@@ -19,6 +21,7 @@ struct RunArguments : engine::RunContext {
   std::string store, format = "text", output;
   ClusterArguments cluster;  // of a sweep or a training
   bool quiet = false;        // nothing of the result on standard output
+  std::optional<report::OperationsView> operations;  // of profiles: shown in place of the result
 };
 
 // --dry-run, --store, --format, -o.

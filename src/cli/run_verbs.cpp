@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
+#include <vector>
 
+#include "cli/operations_view.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "engine/shard.hpp"
@@ -42,6 +45,7 @@ constexpr Verb kVerbs[] = {
 struct Asked {
   requests::Request request;
   requests::CommandsRequest commands;  // of `compare --command`
+  OperationsArguments view;            // of `profile`
   RunArguments run;
 };
 
@@ -89,10 +93,14 @@ void add_verb(CLI::App& app, const Verb& described, const std::vector<std::strin
   if (auto* deep = verb->get_option_no_throw("--deep")) deep->excludes(verb->get_option("--dynamic"));
   if (auto* init = verb->get_option_no_throw("--init")) init->excludes(verb->get_option("--sweep-init"));
   if (std::string_view(described.name) == "compare") add_commands(*verb, asked->commands);
+  std::vector<CLI::Option*> view;
+  if (std::string_view(described.name) == "profile") view = add_operations_view(*verb, asked->view);
   verb->footer(described.footer);
   set_action(
       *verb, exit_code,
-      [asked, verb] {
+      [asked, verb, view] {
+        if (std::ranges::any_of(view, [](const auto* option) { return option->count() > 0; }))
+          asked->run.operations = asked->view.view();
         const bool of_commands = !asked->commands.commands.empty();
         return of_commands ? compare_commands(*verb, *asked) : run_request(asked->request, asked->run);
       },

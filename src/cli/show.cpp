@@ -6,6 +6,7 @@
 
 #include "analysis/judge_stored.hpp"
 #include "cli/console.hpp"
+#include "cli/operations_view.hpp"
 #include "cli/option.hpp"
 #include "cli/verbs.hpp"
 #include "common/write_whole.hpp"
@@ -25,7 +26,8 @@ namespace {
 struct ShowArguments {
   std::vector<std::string> runs;
   std::string store, format = "text", output, level, from_json;
-  bool certificate = false, ledger = false;
+  bool certificate = false, ledger = false, operations = false;
+  OperationsArguments view;
 };
 
 Result<store::Store> open_store(const std::string& path) {
@@ -41,8 +43,14 @@ Result<void> show(const ShowArguments& a) {
   const auto format = STRATA_TRY(format_option(a.format));
   const auto store = STRATA_TRY(open_store(a.store));
   const auto run = STRATA_TRY(store.load_run(a.runs.empty() ? "last" : a.runs.front()));
-  if (const auto document = engine::document_of(run, store)) return print_document(STRATA_TRY(*document), a.format);
+  if (const auto document = engine::document_of(run, store); document && !a.operations)
+    return print_document(STRATA_TRY(*document), a.format);
   const auto result = report::result_of(run);
+  if (a.operations) {
+    auto view = a.view.view();
+    if (!a.level.empty()) view.level = a.level;
+    return print_document(STRATA_TRY(report::operations_document(result, view)), a.format);
+  }
   if (format != report::Format::text) return print_result(result, a.format);
   if (a.certificate)
     answer_styled(report::terminal_certificate(result, terminal_style(),
@@ -123,12 +131,18 @@ void add_show(CLI::App& app, int& exit_code) {
   auto* certificate = verb->add_flag("--certificate", a->certificate, "every line of the proof of equal work");
   verb->add_flag("--ledger", a->ledger, "only the ledger: a breakdown of what each step of levels costs or saves")
       ->excludes(certificate);
-  verb->add_option("--level", a->level, "the certificate of this level only")->type_name("LEVEL")->needs(certificate);
+  auto* operations = verb->add_flag("--operations", a->operations, "the operations of its profiles (--profile)")
+                         ->excludes(certificate)
+                         ->excludes("--ledger");
+  for (auto* option : add_operations_view(*verb, a->view)) option->needs(operations);
+  verb->add_option("--level", a->level, "the certificate, or the operations, of this level only")->type_name("LEVEL");
   format_choice(verb->add_option("--format", a->format, "of the run; --certificate and --ledger are text"));
   add_store(*verb, a->store);
   verb->footer("Exit codes: 0 shown; 1 the store cannot be read; 2 wrong usage, or there is no such run.");
   set_action(*verb, exit_code, [a, verb] {
     if (a->format != "text") refuse(*verb, {"--certificate", "--ledger"}, "--format " + a->format);
+    if (!a->level.empty() && !a->certificate && !a->operations)
+      throw WrongUsage("--level means nothing without --certificate or --operations", "add one of them");
     return show(*a);
   });
 }

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/operations.hpp"
+
 namespace strata::report {
 using Json = nlohmann::json;
 namespace {
@@ -55,8 +57,7 @@ Result<std::string> trace_json(const analysis::RunResult& run) {
       events.push_back(named(process, "thread_name", "operations"));
       add_profile(events, process, *row.profile, next);
     }
-  if (process == 0)
-    return fail(fmt::format("the run {} has no profile", run.run.id), "measure it with --profile", Exit::usage);
+  if (process == 0) return tl::unexpected(no_profile(run));
   const Json trace = {{"schemaVersion", 1},
                       {"traceName", run.run.id},
                       {"displayTimeUnit", "ms"},

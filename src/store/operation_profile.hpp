@@ -16,6 +16,9 @@ struct ProfiledOperation {
   std::vector<std::vector<std::int64_t>> shapes;
   bool moves_only = false;
   double ms = 0, gap_ms = 0;  // of an iteration; the gap lies before it
+  // Of products in inference, by the captured graph: what they compute, and the least bytes that they move (each tensor
+  // once), which no mixed precision has. Unknown where the graph's products are not those of the level.
+  std::optional<double> flops, bytes;
 
   bool operator==(const ProfiledOperation&) const = default;
 };

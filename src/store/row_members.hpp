@@ -23,7 +23,7 @@ void each_member(auto& member, Lines& lines) {
 void each_member(auto& member, ProfiledOperation& operation) {
   member("operation", operation.operation), member("layer", operation.layer), member("kernel", operation.kernel),
       member("shapes", operation.shapes), member("moves_only", operation.moves_only), member("ms", operation.ms),
-      member("gap_ms", operation.gap_ms);
+      member("gap_ms", operation.gap_ms), member("flops", operation.flops), member("bytes", operation.bytes);
 }
 
 void each_member(auto& member, OperationProfile& profile) {

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
-from conftest import MODEL
+from conftest import MODEL, ROOT
 
 SLOW = [
     ["conv2d", "conv", 3_000_000, 20_000],
     ["relu", "act", 1_000_000, 80_000],
     ["odd", None, 5000, 0],
 ]
+SCHEMA = json.loads((ROOT / "docs/trace.schema.json").read_text())
 FAST = [["convolution", "conv", 1_000_000, 0]]
 ASKED = ["--restarts", "1", "--budget", "1s", "--threads", "1", "--format", "json"]
 
@@ -48,6 +50,68 @@ def test_operations_of_each_level_are_shown_part_beside_part(strata, verb):
     assert "5.00 us" in lines["(of no known part)"], shown
 
 
+LINEAR = [
+    ["linear", "first", 2_000_000, 0],
+    ["relu", "", 3_000_000, 500_000],
+    ["linear", "second", 1_000_000, 0],
+    ["relu", "", 1_000_000, 0],
+]
+
+
+def test_products_have_their_rates_by_the_graph_and_operations_are_shown_as_asked(strata):
+    strata.level("one", rank=1, operations=LINEAR)
+    strata.level("two", rank=2, operations=FAST)
+    _, rows = profiled(strata, "one,two")
+    first, relu, second, _ = rows["one"]["profile"]["operations"]
+    assert first["flops"] == 2 * 2 * 8 * 16 and relu["flops"] is None  # tiny_mlp, two samples
+    assert first["bytes"] == 4 * (2 * 8 + 16 * 8 + 16 + 2 * 16)
+    assert second["flops"] == 2 * 2 * 16 * 4
+
+    def shown(*more: str, level: str = "one"):
+        words = ["show", "last", "--operations", "--level", level, *more]
+        done = strata.run(*words, "--format", "json", "--store", str(strata.store))
+        assert done.returncode == 0, done.stderr
+        (part,) = json.loads(done.stdout)["parts"]
+        (section,) = part["sections"]
+        (table,) = section["items"]
+        return table["rows"]
+
+    by_name = shown()
+    assert [row["operation"] for row in by_name] == ["relu", "linear"]
+    assert by_name[1]["calls"]["value"] == 2
+    assert by_name[1]["time"]["value"] == pytest.approx(3e-3)
+    assert by_name[1]["gflops"]["value"] == pytest.approx((512 + 256) / 3e-3 * 1e-9)
+    assert [row["operation"] for row in shown("--by", "call", "--sort", "order")] == [
+        "linear",
+        "relu",
+        "linear",
+        "relu",
+    ]
+    layers = shown("--by", "layer", "--sort", "between", "--top", "1")
+    assert [row["layer"] for row in layers] == ["(the network itself)"]
+    assert [row["operation"] for row in shown("--sort", "mean", level="two")] == ["convolution"]
+    words = [
+        "profile",
+        MODEL,
+        *ASKED[:-2],
+        "--levels",
+        "one",
+        "--reference",
+        "one",
+        "--by",
+        "layer",
+    ]
+    done = strata.run(*words, "--format", "csv", "--store", str(strata.store))
+    assert done.returncode == 0 and "second,1,0.001," in done.stdout, done.stdout + done.stderr
+    profiled(strata, "one,two")
+    words = ["show", "last", "--operations", "--store", str(strata.store)]
+    refused = strata.run(*words, "--level", "three")
+    assert refused.returncode == 2 and "no profile of three" in refused.stderr
+    assert "one, two" in refused.stderr
+    refused = strata.run(*words, "--by", "layr")
+    assert refused.returncode == 2 and "layer" in refused.stderr
+
+
 def test_a_trace_has_each_level_as_a_process_with_its_operations_in_a_step(strata, tmp_path):
     strata.level("one", rank=1, operations=SLOW)
     strata.level("two", rank=2, operations=FAST)
@@ -55,7 +119,11 @@ def test_a_trace_has_each_level_as_a_process_with_its_operations_in_a_step(strat
     words = ["export-data", "last", "--format", "trace", "--store", str(strata.store)]
     written = strata.run(*words, "-o", str(tmp_path / "trace.json"))
     assert written.returncode == 0, written.stderr
-    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    jsonschema.validate(trace, SCHEMA)
+    validator = pytest.importorskip("torch.profiler._trace_validator")
+    assert validator.validate_trace(str(tmp_path / "trace.json"))[1] == []
+    events = trace["traceEvents"]
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert set(names.values()) == {"one", "two"}
     for process, level in names.items():
@@ -104,5 +172,6 @@ def test_without_it_nothing_is_profiled(strata):
     done = strata.run("compare", MODEL, *ASKED, "--levels", "one", "--store", str(strata.store))
     assert json.loads(done.stdout)["cases"][0]["rows"][0]["profile"] is None
     words = ["export-data", "last", "--format", "trace", "--store", str(strata.store)]
-    refused = strata.run(*words)
-    assert refused.returncode == 2 and "has no profile" in refused.stderr, refused
+    for asked in (words, ["show", "last", "--operations", "--store", str(strata.store)]):
+        refused = strata.run(*asked)
+        assert refused.returncode == 2 and "has no profile" in refused.stderr, refused

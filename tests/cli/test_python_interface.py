@@ -66,6 +66,24 @@ def test_a_comparison_is_a_value_with_types(asked):
     assert stratabench.open_store(asked.store).show().json == result.json
 
 
+def test_a_profile_is_a_frame_of_operations(asked):
+    told = [["linear", "first", 2_000_000, 10_000], ["relu", "", 1_000_000, 0]]
+    asked.level("one", rank=3, operations=told)
+    result = stratabench.profile(
+        MODEL, store=asked.store, progress=False, levels=["one", "slow"], **SHORT
+    )
+    profile = result["one"].profile
+    assert profile and [each.layer for each in profile.operations] == ["first", ""]
+    assert profile.operations[0].ms == pytest.approx(2) and profile.between_ms > 0.009
+    assert "does not time" in result["slow"].profile.note
+    frame = result.operations()
+    assert list(frame["operation"]) == ["linear", "relu"] and set(frame["level"]) == {"one"}
+    assert frame["gflops_per_s"][0] == pytest.approx(512 / 2e-3 * 1e-9)
+    assert numpy.isnan(frame["flops"][1])
+    with pytest.raises(stratabench.StrataError, match="no level has a profile"):
+        compared(asked).operations()
+
+
 def test_a_result_is_saved_loaded_drawn_and_shown(asked):
     result = compared(asked)
     again = stratabench.load(result.save("kept.json"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import time
+import types
 
 import onnx
 import pytest
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from strata_sdk import onnx_operations, operation_times
 
-LEVELS = ["eager", "libtorch", "torchscript", "onednn", "static", "onnxruntime"]
+LEVELS = ["eager", "compile", "libtorch", "torchscript", "onednn", "static", "onnxruntime"]
 
 
 @pytest.fixture(params=LEVELS)
@@ -46,10 +47,11 @@ def test_operations_and_gaps_add_up_to_the_iteration_and_name_their_layers(worke
     assert totals(answer) == answer["wall_ns"] and len(answer["wall_ns"]) == 3
     layers = [each["layer"] for each in answer["operations"] if not each["moves_only"]]
     named = [layer for layer in dict.fromkeys(layers) if layer]
-    if level in ("libtorch", "torchscript"):  # which know operators alone
+    if level in ("compile", "libtorch", "torchscript"):  # which know operators alone
         names = [each["operation"] for each in answer["operations"]]
         assert not named and sum("conv" in name for name in names) >= 2, names
         assert sum(name in ("linear", "addmm") for name in names) == 2, names
+        assert level != "compile" or any(name.startswith("fused_") for name in names), names
         return
     assert named[:2] == ["conv1", "conv2"] or named[:3] == ["conv1", "relu1", "conv2"], named
     assert {"conv1", "conv2", "fc1", "fc2"} <= set(named), (level, named)
@@ -130,6 +132,22 @@ def test_operations_that_differ_from_iteration_to_iteration_are_refused():
 
     with pytest.raises(Exception, match="relu and tanh"):
         operation_times.answer(operation_times.of_module(nn.ReLU(), iterate, [0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("graph_0_cpp_fused_add_convolution_relu_3", "fused_add_relu"),
+        ("cpp_fused__native_batch_norm_legit_relu_12", "fused_native_batch_norm_legit_relu"),
+        ("graph_12_cpp_fused_addmm_0", "fused"),
+        ("cpp_fused_1", "fused"),
+        ("cpp_fused_convolution_backward_threshold_backward_5", "fused_threshold_backward"),
+        ("aten::addmm", "addmm"),
+    ],
+)
+def test_a_generated_kernel_is_called_by_what_is_fused_in_it(kernel, name):
+    event = types.SimpleNamespace(name=kernel)
+    assert operation_times.is_operation(event) and operation_times.name_of(event) == name
 
 
 def test_nodes_of_onnx_runtime_belong_to_the_iteration_in_which_they_ran(tmp_path):

@@ -230,6 +230,8 @@ def profiled(level: Level, ms: float) -> Json | None:
             "moves_only": operation == "outputs",
             "ms": round(share * ms, 4),
             "gap_ms": round(0.02 * ms, 4),
+            "flops": 1.2e9 if operation == "conv2d" else None,
+            "bytes": 12e6 if operation == "conv2d" else None,
         }
         for operation, layer, kernel, share in PARTS
         if tells

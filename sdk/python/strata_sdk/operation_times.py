@@ -5,6 +5,7 @@ PyTorch's own profiler gives for levels that run a module from Python."""
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from .worker import Worker
 
+# as Inductor names its kernels, with config.cpp.enable_kernel_profile
+GENERATED = re.compile(r"(graph_\d+_)?cpp_(fused_)?(?P<of>\w*?)(_?\d+)?$")
+PRODUCTS = re.compile(r"(?<![a-z])(convolution_backward|convolution|addmm|baddbmm|bmm|mm)(?![a-z])")
 LAYER = "strata::layer::"  # what a module's path is marked with in PyTorch's records
 ITERATION = "strata::iteration"
 
@@ -97,15 +101,18 @@ def _first_difference(first: list[str], names: list[str]) -> str:
 def of_module(
     module: torch.nn.Module, iterate: Callable[[int], None], indices: Sequence[int]
 ) -> list[RecordedIteration]:
+    """As of_calls, with the module that is running, backward with that of the operation it is the
+    gradient of."""
+    with marked_layers(module):
+        return of_calls(iterate, indices)
+
+
+def of_calls(iterate: Callable[[int], None], indices: Sequence[int]) -> list[RecordedIteration]:
     """Calls iterate() with each index and gives its operations: the outermost calls of PyTorch's
-    operators in this thread, with the module that is running, backward with that of the operation
-    it is the gradient of."""
+    operators, and of kernels that Inductor generated, in this thread."""
     from torch.profiler import ProfilerActivity, profile, record_function
 
-    with (
-        marked_layers(module),
-        profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler,
-    ):
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         for index in indices:
             with record_function(ITERATION):
                 iterate(index)
@@ -150,8 +157,20 @@ def marked_layers(module: torch.nn.Module) -> Iterator[None]:
 
 
 def is_operation(event: Any) -> bool:
-    """Whether it is a call of an operator, not a mark or a part of the autograd engine."""
+    """Whether it is a call of an operator or a generated kernel, not a mark or a part of the
+    autograd engine."""
+    if GENERATED.match(event.name):
+        return True
     return "::" in event.name and not event.name.startswith(("autograd::", "strata::"))
+
+
+def name_of(event: Any) -> str:
+    """Of a generated kernel, what is fused in it: `graph_0_cpp_fused_add_convolution_relu_3` is
+    `fused_add_relu`, since a product is a call of its own, whose operands the kernel moves."""
+    kernel = GENERATED.match(event.name)
+    if not kernel:
+        return str(event.name.removeprefix("aten::"))
+    return "_".join(["fused", *filter(None, PRODUCTS.sub("", kernel["of"]).split("_"))])
 
 
 def _above(event: Any) -> Iterator[Any]:
@@ -210,14 +229,14 @@ def _recorded(iteration: Any, events: Sequence[Any], layers: dict[int, str]) -> 
         inside = begin <= event.time_range.start and event.time_range.end <= end
         if not inside or not is_operation(event) or any(map(is_operation, _above(event))):
             continue
-        name = event.name.removeprefix("aten::")
+        name = name_of(event)
         found.append(
             Operation(
                 operation=name,
                 layer=_layer_of(event, layers),
                 kernel=_kernel_of(event),
                 shapes=tuple(tuple(shape) for shape in event.input_shapes or () if shape),
-                moves_only=name in MOVES,
+                moves_only=name in MOVES or name == "fused",
                 begin_ns=_ns(event.time_range.start),
                 end_ns=_ns(event.time_range.end),
             )

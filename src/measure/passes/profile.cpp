@@ -7,6 +7,7 @@
 
 #include "analysis/operation_layers.hpp"
 #include "common/interrupt.hpp"
+#include "graph/check.hpp"
 #include "graph/load.hpp"
 #include "measure/passes/pass.hpp"
 #include "measure/train.hpp"
@@ -111,8 +112,25 @@ Try<store::OperationProfile> profile_level(const Participant& participant, const
 // Empty where the network has no graph.
 std::vector<analysis::GraphOperation> operations_of(const plan::Bundle& bundle) {
   std::vector<analysis::GraphOperation> all;
-  if (const auto graph = graph::load(bundle.folder))
-    for (const auto& node : graph->nodes) all.push_back({node.operation(), node.module});
+  const auto graph = graph::load(bundle.folder);
+  if (!graph) return all;
+  const auto checked = graph::check(*graph);
+  const auto precision = bundle.question.precision;
+  const bool is_float32 = precision == core::Precision::fp32 || precision == core::Precision::tf32;
+  for (std::size_t i = 0; i < graph->nodes.size(); ++i) {
+    const auto& node = graph->nodes[i];
+    const auto work = checked ? checked->nodes[i] : graph::Work();
+    const double bytes = is_float32 && work.known ? static_cast<double>(work.bytes_read + work.bytes_written) : 0;
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const auto& argument : node.args)
+      for (const int value : argument.values)
+        if (value >= 0) shapes.push_back(graph->value(value).shape);
+    all.push_back({.operation = node.operation(),
+                   .layer = node.module,
+                   .flops = static_cast<double>(work.flops),
+                   .bytes = bytes,
+                   .shapes = std::move(shapes)});
+  }
   return all;
 }
 
@@ -126,6 +144,7 @@ Result<void> profile_levels(CaseRun& point) {
     auto profile = profile_level(participant, point.references.judge());
     if (interrupted()) break;
     if (profile) analysis::assign_layers(*profile, graph);
+    if (profile && point.bundle.question.mode == core::Mode::infer) analysis::assign_work(*profile, graph);
     participant.row.info.profile = profile ? *std::move(profile) : without(profile.error().what);
     if (const auto& note = participant.row.info.profile->note; !note.empty())
       point.progress.note(fmt::format("{}: no profile: {}", participant.name(), note));

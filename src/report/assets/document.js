@@ -15,7 +15,7 @@
   const SHADES = { light: ["#edf3fa", "#7fabdc", "#0b4a93"], dark: ["#202b38", "#3f73b3", "#b5d6ff"] };
   const PARTED = { light: ["#a84a05", "#f3f1ee", "#0a55a8"], dark: ["#f0a35e", "#2b3036", "#7fb4f5"] };
   // Parts of a stacked bar: calmer, at least 3:1 against the page and in an order that alternates in lightness.
-  const STACKED = { light: ["#76838f", "#4f86c6", "#b9772a", "#3f9370", "#9269b3"], dark: ["#7f8b97", "#6b9fe0", "#d39a52", "#5fb58f", "#b28bd0"] };
+  const STACKED = { light: ["#76838f", "#4f86c6", "#b9772a", "#3f9370", "#9269b3", "#3a8f9b", "#b0485c", "#8a7d1f", "#5d63a8", "#b5609a"], dark: ["#7f8b97", "#6b9fe0", "#d39a52", "#5fb58f", "#b28bd0", "#5fb9c4", "#e07f92", "#bfb055", "#8f96dc", "#d98cc0"] };
   // The next ten lines have other marks: [plotly's name, the character in the legend, the same of an open one].
   const MARKS = [["circle", "●", "○"], ["square", "■", "□"], ["diamond", "◆", "◇"], ["triangle-up", "▲", "△"], ["x", "✖", "✕"], ["star", "★", "☆"]];
   const finite = (value) => typeof value === "number" && Number.isFinite(value);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analysis/operation_groups.hpp"
+#include "report/operations.hpp"
 #include "report/sections/cells.hpp"
 #include "report/sections/sections.hpp"
 
@@ -14,8 +16,6 @@ namespace {
 
 using analysis::OperationKind;
 using document::NumberFormat;
-
-constexpr std::size_t kMostParts = 40, kMostGroups = 15;
 
 document::Cell ms_cell(double milliseconds) {
   return document::Number{.value = milliseconds * kSecondsPerMs, .format = NumberFormat::seconds};
@@ -73,7 +73,7 @@ document::Bars kinds_bars(const std::vector<const analysis::RowResult*>& rows) {
 document::Table parts_table(const std::vector<const analysis::RowResult*>& rows) {
   std::vector<const store::OperationProfile*> profiles;
   for (const auto* row : rows) profiles.push_back(&*row->profile);
-  const auto parts = analysis::parts_of(profiles, kMostParts);
+  const auto parts = analysis::parts_of(profiles);
   document::Table table{.id = "profile_parts",
                         .title = "An iteration by the part of the network, level beside level",
                         .columns = {left_column("part", "part")}};
@@ -89,9 +89,9 @@ document::Table parts_table(const std::vector<const analysis::RowResult*>& rows)
   std::map<const store::OperationProfile*, std::map<std::string, double>> sums;
   for (const auto* profile : profiles) sums[profile] = analysis::ms_by_part(*profile, parts);
   for (const auto& part : parts)
-    add(part.empty() ? "(the network itself)" : part,
+    add(part.empty() ? std::string(analysis::kTheNetworkItself) : part,
         [&](const store::OperationProfile& profile) { return sums[&profile][part]; });
-  add("(of no known part)", [](const store::OperationProfile& profile) {
+  add(std::string(analysis::kNoKnownPart), [](const store::OperationProfile& profile) {
     double sum = 0;
     for (const auto& operation : profile.operations) sum += operation.layer ? 0 : operation.ms;
     return sum;
@@ -105,29 +105,39 @@ document::Table parts_table(const std::vector<const analysis::RowResult*>& rows)
   return table;
 }
 
-document::Table groups_table(const analysis::RowResult& row) {
-  document::Table table{.id = "profile_operations_" + row.name(),
-                        .title = "Operations of " + row.name(),
-                        .columns = {left_column("operation", "operation"),
-                                    left_column("kernel", "kernel"),
-                                    {.id = "calls", .title = "calls"},
-                                    {.id = "time", .title = "time", .has_bars = true},
-                                    {.id = "share", .title = "share"},
-                                    {.id = "mean", .title = "mean"},
-                                    {.id = "longest", .title = "longest"},
-                                    left_column("layer", "longest in")}};
-  const auto groups = analysis::groups_of(*row.profile);
-  for (std::size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i) {
-    const auto& group = groups[i];
-    table.rows.push_back(
-        {group.operation, group.kernel, document::Number{.value = double(group.calls), .format = NumberFormat::count},
-         ms_cell(group.ms),
-         document::Number{.value = group.ms / row.profile->profiled_ms, .format = NumberFormat::percent},
-         ms_cell(group.ms / group.calls), ms_cell(group.longest_ms), group.longest_layer});
+// What a level's products reach beside what the machine was measured to do at most; nullopt: none of them is known.
+std::optional<document::Figure> roofline(const std::vector<const analysis::RowResult*>& rows,
+                                         const std::optional<analysis::LimitFacts>& limits) {
+  if (!limits || limits->gflops <= 0 || limits->gbytes_per_s <= 0) return std::nullopt;
+  document::Panel panel{.x = {.title = "FLOPs a byte that must move", .unit = "FLOP/B", .logarithmic = true},
+                        .y = {.title = "rate", .unit = "GFLOP/s", .logarithmic = true}};
+  double low = limits->gflops / limits->gbytes_per_s, high = low;
+  for (const auto* row : rows) {
+    document::Line line{.name = row->name(), .marks_only = true};
+    for (const auto& group : analysis::groups_of(*row->profile, analysis::GroupBy::call)) {
+      if (!group.gflops_per_s() || !group.bytes) continue;
+      line.x.push_back(*group.flops / *group.bytes);
+      line.y.push_back(*group.gflops_per_s());
+      line.labels.push_back(group.longest_layer + ": " + group.name);
+      low = std::min(low, line.x.back());
+      high = std::max(high, line.x.back());
+    }
+    if (!line.x.empty()) panel.lines.push_back(std::move(line));
   }
-  if (groups.size() > kMostGroups)
-    table.note = fmt::format("The {} longest of {}; all are in the result's JSON.", kMostGroups, groups.size());
-  return table;
+  if (panel.lines.empty()) return std::nullopt;
+  document::Line roof{.name = "measured limit", .dashed = true};
+  for (const double at : {low / 2, limits->gflops / limits->gbytes_per_s, high * 2}) {
+    roof.x.push_back(at);
+    roof.y.push_back(std::min(limits->gflops, at * limits->gbytes_per_s));
+  }
+  panel.lines.push_back(std::move(roof));
+  return document::Figure{
+      .id = "profile_roofline",
+      .title = "Products beside the machine's measured limits",
+      .panels = {std::move(panel)},
+      .note =
+          "A point is a call of a product whose layer the captured graph knows; bytes count each "
+          "tensor once and come from memory. What lies above the slope finds its tensors in caches."};
 }
 
 }  // namespace
@@ -137,7 +147,8 @@ document::Section profile_section(const analysis::CaseResult& one_case) {
   const auto rows = profiled_rows(one_case);
   if (!rows.empty()) {
     section.items = {kinds_bars(rows), parts_table(rows)};
-    for (const auto* row : rows) section.items.push_back(groups_table(*row));
+    if (auto figure = roofline(rows, one_case.limits)) section.items.push_back(*std::move(figure));
+    for (const auto* row : rows) section.items.push_back(operations_table(*row, one_case.limits, {}));
   }
   for (const auto& row : one_case.rows)
     if (row.profile && !row.profile->note.empty())
