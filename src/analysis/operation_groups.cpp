@@ -67,8 +67,11 @@ bool is_within(const std::string& layer, const std::string& part) {
   return layer == part || (layer.starts_with(part) && layer[part.size()] == '.');
 }
 
+std::string shown(const std::string& layer) {
+  return layer.empty() ? std::string(kTheNetworkItself) : layer;
+}
+
 std::string name_in(const store::ProfiledOperation& operation, GroupBy by, std::span<const std::string> parts) {
-  const auto part = [](const std::string& layer) { return layer.empty() ? std::string(kTheNetworkItself) : layer; };
   switch (by) {
     case GroupBy::operation:
       return operation.operation;
@@ -77,9 +80,9 @@ std::string name_in(const store::ProfiledOperation& operation, GroupBy by, std::
       return operation.shapes.empty() ? operation.operation
                                       : fmt::format("{} ({})", operation.operation, words(operation.shapes));
     case GroupBy::layer:
-      return operation.layer ? part(*operation.layer) : std::string(kNoKnownPart);
+      return operation.layer ? shown(*operation.layer) : std::string(kNoKnownPart);
     case GroupBy::part:
-      return operation.layer ? part(part_of(*operation.layer, parts)) : std::string(kNoKnownPart);
+      return operation.layer ? shown(part_of(*operation.layer, parts)) : std::string(kNoKnownPart);
     case GroupBy::kind:
       return std::string(name_of(kind_of(operation)));
   }
@@ -190,7 +193,7 @@ std::vector<OperationGroup> groups_of(const store::OperationProfile& profile, Gr
     group.bytes = sum_of(group.bytes, each.bytes);
     if (each.ms < group.longest_ms) continue;
     group.longest_ms = each.ms;
-    group.longest_layer = each.layer.value_or("");
+    group.longest_layer = each.layer ? shown(*each.layer) : "";
   }
   return groups;
 }

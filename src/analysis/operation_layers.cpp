@@ -16,12 +16,13 @@ namespace {
 constexpr std::size_t kMost = 5'000;
 
 // What a library and PyTorch's modules call one thing: addmm is called where linear is not dispatched, convolution and
-// mm by Inductor.
+// mm by Inductor, _convolution by TorchScript.
 std::string_view plain(const std::string& operation) {
   std::string_view name = operation;
   if (name.ends_with('_')) name.remove_suffix(1);
   if (name == "addmm" || name == "mm") return "linear";
-  if (name == "conv1d" || name == "conv2d" || name == "conv3d") return "convolution";
+  for (const auto* convolution : {"conv1d", "conv2d", "conv3d", "_convolution"})
+    if (name == convolution) return "convolution";
   return name;
 }
 

@@ -121,7 +121,7 @@ TEST(OperationGroups, a_rate_is_known_where_the_work_of_every_product_is) {
 TEST(OperationLayers, operations_without_layers_get_those_of_the_graph_in_its_order) {
   auto own = profile({operation("input", std::nullopt, 1), operation("conv2d", std::nullopt, 1),
                       operation("relu_", std::nullopt, 1), operation("odd", std::nullopt, 1),
-                      operation("conv2d", std::nullopt, 1), operation("linear", std::nullopt, 1)});
+                      operation("_convolution", std::nullopt, 1), operation("linear", std::nullopt, 1)});
   assign_layers(
       own, {{"conv2d", "a"}, {"batch_norm", "b"}, {"relu", "c"}, {"conv2d", "d"}, {"flatten", ""}, {"linear", "e"}});
   std::vector<std::string> layers;
