@@ -19,8 +19,8 @@ struct ClusterArguments : engine::ShardChoice, engine::ClusterTarget {
 
 struct RunArguments : engine::RunContext {
   std::string store, format = "text", output;
-  ClusterArguments cluster;  // of a sweep or a training
-  bool quiet = false;        // nothing of the result on standard output
+  ClusterArguments cluster;                          // of a sweep or a training
+  bool quiet = false;                                // nothing of the result on standard output
   std::optional<report::OperationsView> operations;  // of profiles: shown in place of the result
 };
 
