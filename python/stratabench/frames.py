@@ -58,8 +58,8 @@ def operations(result: Comparison) -> pandas.DataFrame:
         {"case": case.id, "level": row.name}
         | asdict(each)
         | {
-            "gflops_per_s": each.flops and each.flops / each.ms * 1e-6,
-            "gbytes_per_s": each.bytes and each.bytes / each.ms * 1e-6,
+            "gflops_per_s": each.flops / each.ms * 1e-6 if each.flops and each.ms else None,
+            "gbytes_per_s": each.bytes / each.ms * 1e-6 if each.bytes and each.ms else None,
         }
         for case in result.cases
         for row in case.rows

@@ -96,7 +96,7 @@ void assign_work(store::OperationProfile& profile, const std::vector<GraphOperat
   for (auto& each : profile.operations)
     if (each.layer && multiplies(kind_of(each))) layers[*each.layer].own.push_back(&each);
   for (auto& [name, layer] : layers) {
-    const bool in_one = layer.own.size() == 1;
+    const bool in_one = layer.own.size() == 1 && layer.own[0]->operation.find("attention") != std::string::npos;
     if (!in_one && layer.own.size() != layer.known.size()) continue;
     for (std::size_t i = 0; i < layer.known.size(); ++i) {
       auto& own = *layer.own[in_one ? 0 : i];
