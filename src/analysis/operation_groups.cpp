@@ -8,6 +8,8 @@
 #include <array>
 #include <utility>
 
+#include "common/extents.hpp"
+
 namespace strata::analysis {
 namespace {
 
@@ -65,6 +67,13 @@ std::string cut(const std::string& layer, std::size_t depth) {
 
 bool is_within(const std::string& layer, const std::string& part) {
   return layer == part || (layer.starts_with(part) && layer[part.size()] == '.');
+}
+
+// "1x64x56x56, 64x64x3x3".
+std::string words(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::vector<std::string> all;
+  for (const auto& shape : shapes) all.push_back(extents(shape));
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 std::string shown(const std::string& layer) {
@@ -165,15 +174,9 @@ std::string_view name_of(GroupBy by) {
   return names[static_cast<std::size_t>(by)];
 }
 
-std::string words(const std::vector<std::vector<std::int64_t>>& shapes) {
-  std::vector<std::string> all;
-  for (const auto& shape : shapes) all.push_back(shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x")));
-  return fmt::format("{}", fmt::join(all, ", "));
-}
-
 std::vector<OperationGroup> groups_of(const store::OperationProfile& profile, GroupBy by) {
   const store::OperationProfile* const only[] = {&profile};
-  const auto parts = parts_of(only);
+  const auto parts = by == GroupBy::part ? parts_of(only) : std::vector<std::string>();
   std::vector<OperationGroup> groups;
   std::map<std::pair<std::string, std::string>, std::size_t> places;
   for (const auto& each : profile.operations) {

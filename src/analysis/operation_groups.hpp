@@ -58,9 +58,6 @@ struct OperationGroup {
 // In the order of their first calls.
 std::vector<OperationGroup> groups_of(const store::OperationProfile& profile, GroupBy by = GroupBy::operation);
 
-// "1x64x56x56, 64x64x3x3".
-std::string words(const std::vector<std::vector<std::int64_t>>& shapes);
-
 inline constexpr std::string_view kNoKnownPart = "(of no known part)", kTheNetworkItself = "(the network itself)";
 
 }  // namespace strata::analysis

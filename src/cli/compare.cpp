@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cli/console.hpp"
 #include "cli/run_verbs.hpp"
@@ -29,9 +30,9 @@ Result<void> show_result(const RunArguments& a, store::Store& store, const measu
   const auto result = report::result_of(STRATA_TRY(store.load_run(setting.run_id)));
   engine::keep_verdicts(store, setting.run_id, engine::verdicts_of(result));
   if (!a.quiet) {
-    // of a run without any profile the result says why
-    const auto operations = a.operations ? report::operations_document(result, *a.operations)
-                                         : Result<document::Document>(tl::unexpected(Error()));
+    std::optional<document::Document> operations;  // of a run without any profile the result says why
+    if (a.operations)
+      if (auto shown = report::operations_document(result, *a.operations)) operations = *std::move(shown);
     STRATA_TRY(operations ? print_document(*operations, a.format) : print_result(result, a.format));
   }
   return show_page(a, store, setting, report::compare_document({result}));

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "common/extents.hpp"
 #include "proof/causes.hpp"
 #include "proof/difference.hpp"
 
@@ -39,8 +40,9 @@ class OutputCheck {
       return unequal(fmt::format("has type {}, where {} is declared", actual.dtype, output.dtype),
                      "output has another type");
     if (actual.shape != output.shape)
-      return unequal(fmt::format("has shape {}, where {} is declared", shape_of(actual), fmt::join(output.shape, "x")),
-                     "output has another shape");
+      return unequal(
+          fmt::format("has shape {}, where {} is declared", extents(actual.shape), fmt::join(output.shape, "x")),
+          "output has another shape");
     if (!is_floating(output.dtype)) return judge_integers(index, output, actual, expected);
     Finding result = judge_floats(index, output, actual, expected);
     if (result.kind != Kind::unequal && !output.tap && output.shape.size() == 2)
@@ -50,9 +52,6 @@ class OutputCheck {
   }
 
  private:
-  static std::string shape_of(const TensorView& tensor) {
-    return tensor.shape.empty() ? "scalar" : fmt::format("{}", fmt::join(tensor.shape, "x"));
-  }
   double limit() const { return tolerance_.reassociates ? reassociated_limit : strict_limit; }
 
   // E0 and M0, widened by a random level's own spread, which may not buy more than the strict bound.

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "common/extents.hpp"
 #include "graph/flops.hpp"
 #include "report/format.hpp"
 #include "report/table.hpp"
@@ -20,10 +21,6 @@ using graph::Graph;
 using graph::Node;
 using graph::Work;
 using Json = nlohmann::ordered_json;
-
-std::string extents(const graph::Shape& shape) {
-  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
-}
 
 std::string output_of(const Graph& graph, const Node& node) {
   const auto first = extents(graph.value(node.outputs.front()).shape);

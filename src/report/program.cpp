@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "common/extents.hpp"
 #include "compiler/layouts.hpp"
 #include "compiler/op_traits.hpp"
 #include "report/format.hpp"
@@ -29,10 +30,6 @@ const char* name_of(Place::In in) {
 
 std::string shortened(const std::string& text, std::size_t most) {
   return text.size() <= most || most < 4 ? text.substr(0, most) : text.substr(0, most - 3) + "...";
-}
-
-std::string extents(const graph::Shape& shape) {
-  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
 }
 
 // The values whose bytes a step's result takes over, by name; empty: none.
